@@ -1,1 +1,1 @@
-"""What can be asked beside one constant: ranges of values and derivatives, largest values."""
+"""Analyses besides Lipschitz constants: ranges of values and derivatives, largest values."""

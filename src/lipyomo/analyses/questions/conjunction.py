@@ -1,4 +1,4 @@
-"""One conjunction of a VNN-LIB query: its domain, and a network of how far off points are."""
+"""One conjunction of a VNN-LIB query: its domain, and a network that computes its excess."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from lipyomo.problems.domains.vnnlib import bounds_of, domain_of, renumbered, sa
 
 @dataclass(frozen=True, eq=False)
 class Conjunction:
-    """A conjunction of rows, on inputs that are not equal by one of them.
+    """A conjunction of rows; inputs that a row makes equal share one variable.
 
     Attributes
     ----------
@@ -33,11 +33,11 @@ class Conjunction:
     networks : tuple of Network
         In the order of the query.
     places : ndarray of int, shape (inputs,)
-        The variable that stands for each input of the query.
+        The variable of each input of the query.
     size : int
         Number of variables d.
     inputs, mixed : tuple of Condition
-        Rows on inputs alone, and those on outputs as well; inputs are variables.
+        Rows on inputs alone, and rows that involve outputs, in terms of variables.
     """
 
     query: Query
@@ -49,7 +49,7 @@ class Conjunction:
 
     @classmethod
     def of(cls, query: Query, networks: Sequence[Network], clause: Clause) -> Conjunction:
-        """A clause of a query."""
+        """Make the conjunction of a query's clause."""
         places, size = same_inputs(clause, query.inputs)
         rows = renumbered(clause, places)
         inputs = tuple(row for row in rows if row.of_inputs)
@@ -58,7 +58,7 @@ class Conjunction:
 
     @property
     def contradictory(self) -> bool:
-        """Whether the bounds of some input exclude each other."""
+        """Whether the bounds of some input contradict each other."""
         return bounds_of(self.inputs) is None
 
     @property
@@ -67,38 +67,39 @@ class Conjunction:
         return all(row.strict for row in self.mixed)
 
     def domain(self, part: int) -> Domain:
-        """The points that satisfy the rows on inputs, strict ones as if they were not.
+        """Return the points that satisfy the rows on inputs, with strict rows made non-strict.
 
         Parameters
         ----------
         part : int
-            Which clause this is, for messages.
+            Index of the clause, for messages.
 
         Raises
         ------
         DomainError
-            If there is none, or none that is supported.
+            If there are none, or the domain is not supported.
         """
         where = f"{self.query.name}: part {part + 1} of the conditions"
         return domain_of(self.inputs, self.size, where, outwards=True)
 
     def own(self, network: int) -> IntArray:
-        """The variables that are the inputs of a network."""
+        """Return the variables of a network's inputs."""
         starts = np.cumsum([0, *(one.inputs for one in self.query.networks)])
         return self.places[starts[network] : starts[network + 1]]
 
     @cached_property
     def rows(self) -> Network:
-        """``x -> a . x + c . y + b``, an output for each mixed row; all are negative inside.
+        """The network ``x -> a . x + c . y + b``, with one output for each mixed row.
 
-        A constant b that is no float64 number is rounded downwards.
+        A row is satisfied where its output is negative (or zero, if not strict).  A constant b that
+        is no float64 number is rounded downwards.
         """
         trace, every = self._traced()
         return to_network(System.of(trace, every), "rows")
 
     @cached_property
     def excess(self) -> Network:
-        """The largest excess, one output."""
+        """The network that computes the largest of the rows' values."""
         trace, every = self._traced()
         parts = [every.take(np.array([k])) for k in range(len(self.mixed))]
         return to_network(System.of(trace, tree(parts, trace.maximum)), "excess")
@@ -118,7 +119,7 @@ class Conjunction:
         return trace, stack([x, *values]).apply(matrix, (len(self.mixed),)).shift(shift)
 
     def holds(self, x: FloatArray) -> bool:
-        """Whether a point (d,) satisfies all rows: in exact arithmetic, or in balls if smooth."""
+        """Return whether a point (d,) satisfies all rows; exact, or by balls for smooth units."""
         numbers = [Fraction(value) for value in x.tolist()]
         for row in self.inputs:
             value = row.constant + sum(a * numbers[k] for k, a in row.coefficients)
@@ -134,7 +135,7 @@ class Conjunction:
         return True
 
     def assignment(self, x: FloatArray) -> dict[str, FloatArray]:
-        """The tensors of all networks at a point, in the order of the file."""
+        """Return the tensors of all networks at a point, in the order of the file."""
         found: dict[str, FloatArray] = {}
         for k, (network, said) in enumerate(zip(self.networks, self.query.networks, strict=True)):
             values = {"input": x[self.own(k)]}
@@ -146,7 +147,7 @@ class Conjunction:
 
 
 def satisfied(query: Query, clause: Clause, assignment: Mapping[str, FloatArray]) -> bool:
-    """Whether the mixed rows of a clause hold with these float64 numbers, in exact arithmetic."""
+    """Return whether float64 numbers satisfy a clause's mixed rows, in exact arithmetic."""
     flat = {
         kind: np.concatenate(
             [

@@ -1,4 +1,4 @@
-"""The search of one conjunction of a VNN-LIB query: a point in it, or that there is none."""
+"""Search for a point that satisfies one conjunction of a VNN-LIB query, or a proof of none."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from lipyomo.search.engine.checkpoint import SearchStates
 from lipyomo.search.kinds import kind_of
 
 Confirm = Callable[[Clause, dict[str, FloatArray]], bool]
-"""Whether an assignment that satisfies a conjunction satisfies a second judge, too."""
+"""Whether an assignment that satisfies a conjunction is also confirmed by a second evaluator."""
 
 TINY = 5e-324
 """The least positive float64 number."""
 
 
 SAMPLES = 256
-"""Points that are looked at first."""
+"""Number of points that are sampled first."""
 
 FEW = 8
-"""Of these where there are only conditions on inputs."""
+"""Number of these if there are conditions on inputs only."""
 
 SLICE = 1.0
-"""Seconds of the first try of both ways to search."""
+"""Seconds of the first run of each kind of search."""
 
 
 class ConjunctionSearch:
@@ -46,9 +46,9 @@ class ConjunctionSearch:
     ----------
     conjunction : Conjunction
     part : int
-        Its number.
+        Its index.
     clause : Clause
-        What it was made of.
+        The clause from which it was made.
     confirm : callable, optional
     seed : int
 
@@ -75,12 +75,12 @@ class ConjunctionSearch:
 
     @cached_property
     def _domain(self) -> Domain:
-        """Where the rows on inputs hold.
+        """The domain in which the rows on inputs hold.
 
         Raises
         ------
         LipyomoError
-            If it has no bounds, or is none that is supported.
+            If it is unbounded, or not supported.
         """
         domain = self.conjunction.domain(self._part)
         if not domain.is_bounded:
@@ -91,7 +91,7 @@ class ConjunctionSearch:
         return domain
 
     def glance(self) -> None:
-        """Look at some points."""
+        """Try some sampled points."""
         if self._glanced or self.conjunction.contradictory:
             return
         self._glanced = True
@@ -103,12 +103,14 @@ class ConjunctionSearch:
             self.sample(Point(x))
 
     def run(self, settings: Settings) -> tuple[float, int]:
-        """What the largest excess is not below, infinite if that excludes all points; and nodes.
+        """Search; return a lower bound of the largest excess, and the number of nodes.
+
+        The bound is infinite if it is proved that no point satisfies the conjunction.
 
         Parameters
         ----------
         settings : Settings
-            Of this search; a checkpoint is a part of one.
+            Settings of this search; its checkpoint is a part of another.
         """
         conjunction = self.conjunction
         if conjunction.contradictory:
@@ -123,14 +125,14 @@ class ConjunctionSearch:
         return self._searched(domain, settings, clock)
 
     def _searched(self, domain: Domain, settings: Settings, clock: Clock) -> tuple[float, int]:
-        """As `run`: by splitting phases, or halving boxes, whichever is ahead after a slice."""
+        """Do the search of `run` over phases or boxes, whichever has the better bound at first."""
         network = self.conjunction.excess
         assert not isinstance(settings.checkpoint, Path)
         states = SearchStates(settings.checkpoint)
         few = kind_of(network).halves_beside(network)
         # excess zero satisfies all rows only if one of them is not strict
         above = 0.0 if self.conjunction.strict else TINY
-        left = [False, True] if few else [False]  # whether boxes are halved
+        left = [False, True] if few else [False]  # whether to search over boxes
         end, seconds = -np.inf, SLICE if few else np.inf
         counts = dict.fromkeys(left, 0)
         while True:
@@ -158,11 +160,11 @@ class ConjunctionSearch:
 
     @property
     def done(self) -> bool:
-        """Whether a point satisfies all rows, and no second judge says otherwise."""
+        """Whether a point satisfies all rows, and was not rejected by the second evaluator."""
         return self.point is not None and self.confirmed is not False
 
     def sample(self, at: Point) -> None:
-        """Hear of a point with a small excess."""
+        """Try a point with a small excess."""
         if at.rest is not None or self.done:
             return
         x = at.x

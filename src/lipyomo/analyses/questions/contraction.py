@@ -1,4 +1,4 @@
-"""Whether a field contracts in a constant metric: eigenvalues of symmetric parts of Jacobians.
+"""Contraction of a vector field in a constant metric: eigenvalues of Jacobians' symmetric parts.
 
 With P positive definite, and W such that ``W^T P W = 1 + E``, the derivative of ``v . P v / 2``
 along ``v' = J v`` is, relative to ``v . P v`` and for v = W c with a unit vector c,
@@ -6,8 +6,8 @@ along ``v' = J v`` is, relative to ``v . P v`` and for v = W c with a unit vecto
     c . (W^T P J(x) W) c / (1 + c . E c).
 
 The symmetric part S(x) of ``W^T P J W`` is the Jacobian with respect to c of ``S(x) c``, a network
-of x and c.  Its eigenvalues are those that are asked for, up to what E, which is tiny, and the
-rounding of the coefficients make of them.
+of x and c.  Its eigenvalues are the desired ones, up to errors due to E, which is tiny, and to the
+rounding of coefficients.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from lipyomo.problems.settings import Settings, SettingsKeywords, takes
 from lipyomo.search.engine.checkpoint import SearchStates, checkpoint_of
 
 SKEWED = 1e-3
-"""Largest size of E: a metric whose factor is known no better than that is refused."""
+"""Largest size of E: a metric with a less accurate factor is refused."""
 
 
 @takes(SettingsKeywords)
@@ -53,22 +53,22 @@ def contraction(
     settings: Settings | None = None,
     **changes: Unpack[SettingsKeywords],
 ) -> Range:
-    """The eigenvalues of the symmetric part of a Jacobian in a constant metric, over a domain.
+    """Bound the eigenvalues of a Jacobian's symmetric part in a constant metric, over a domain.
 
-    Solutions of ``x' = f(x)`` that stay in a convex domain come closer to each other at least like
-    ``exp(m t)`` in the norm ``(v . P v)**0.5`` if m < 0 is the largest of them (the logarithmic
-    norm).
+    If the largest of them, m (the logarithmic norm), is negative, solutions of ``x' = f(x)`` that
+    stay in a convex domain approach each other at least like ``exp(m t)`` in the norm
+    ``(v . P v)**0.5``.
 
     Parameters
     ----------
     f : Network
-        A field: as many outputs as inputs, with smooth units.
+        A vector field: a network with as many outputs as inputs, and smooth units.
     domain : Box
-        Bounded.
+        A bounded box.
     metric : array_like, shape (d, d), optional
-        P, symmetric and positive definite; by default that of the Euclidean norm.
+        P, symmetric and positive definite; by default the identity (the Euclidean norm).
     settings, **changes : optional
-        As of `lipyomo.solve`.
+        See `lipyomo.solve`.
 
     Returns
     -------
@@ -79,7 +79,7 @@ def contraction(
     Raises
     ------
     ProblemError
-        If f is no field, the domain no bounded box, or the metric none.
+        If f is no vector field, the domain is no bounded box, or the metric is invalid.
     NetworkError
         If the Jacobian is not continuous.
 
@@ -120,7 +120,7 @@ def _in_metric(
     settings: Settings,
     file: SearchStates,
 ) -> Range:
-    """`contraction`, with the states of the searches of the Jacobian's size and of the ends."""
+    """Do the work of `contraction`; `file` has the states of its two searches."""
     d = f.input_dim
     W, skew = _factor(P)
     A = W.T @ P
@@ -132,7 +132,7 @@ def _in_metric(
         sizes = (np.abs(W.T) @ np.abs(P)).sum() * np.abs(W).sum()
         off = float(gamma(4 * d + 16) * sizes * most)
     form, still, along = _form(f, A, W), np.zeros(d), np.arange(d, 2 * d)
-    # Where c is does not matter; something has to move, unless units are smooth.
+    # the value of c does not matter, but some input must not be frozen, unless units are smooth
     moves = float(domain.frozen.all() or not form.smooth)
     box = Box(np.append(domain.lower, still), np.append(domain.upper, still + moves))
     found = eigenvalues(
@@ -164,7 +164,7 @@ def _metric(given: npt.ArrayLike, d: int) -> FloatArray:
 
 
 def _factor(P: FloatArray) -> tuple[FloatArray, float]:
-    """W with ``W^T P W = 1 + E``, and a number that the norm of E is not above."""
+    """Return W with ``W^T P W = 1 + E``, and a bound of the norm of E."""
     d = len(P)
     try:
         W = np.linalg.inv(np.linalg.cholesky(P)).T
@@ -181,7 +181,7 @@ def _factor(P: FloatArray) -> tuple[FloatArray, float]:
 
 
 def _form(f: Network, A: FloatArray, W: FloatArray) -> Network:
-    """``S(x) c`` and then c, as a network of x and c, for the symmetric part S of ``A J(x) W``."""
+    """Return the network (x, c) -> (S(x) c, c) for the symmetric part S of ``A J(x) W``."""
     d = f.input_dim
     unit, nothing = np.eye(d), np.zeros((d, d))
     weights = np.einsum("ia,bj->ijab", A, W)

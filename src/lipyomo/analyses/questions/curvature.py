@@ -1,4 +1,4 @@
-"""How fast a gradient can change: smoothness constants, and the eigenvalues of Hessians."""
+"""Smoothness constants (Lipschitz constants of gradients), and the eigenvalues of Hessians."""
 
 from __future__ import annotations
 
@@ -35,14 +35,13 @@ class Curvature:
     least, largest : (float, float)
         Intervals.  The upper end of `least` and the lower end of `largest` are attained.
     witnesses : (Point or None, Point or None)
-        Where they are attained.
+        Points that attain them.
     status : Status
-        ``exact`` if both searches are, else why they are not.
+        ``exact`` if both eigenvalues are, else why they are not.
     seconds : float
     nodes : int
     unwritten : str
-        Why the checkpoint could not be written the last time; empty where it could, or none was
-        asked for.
+        Why the checkpoint could not be written; empty if it could, or if there is none.
     """
 
     least: tuple[float, float]
@@ -55,17 +54,17 @@ class Curvature:
 
     @property
     def is_exact(self) -> bool:
-        """Whether both are known up to a millionth of the Hessian's norm."""
+        """Whether both are known up to 1e-6 of the Hessian's norm."""
         return self.status is Status.EXACT
 
     @property
     def convex(self) -> bool | None:
-        """Whether the function is convex on the domain; None if that is not decided."""
+        """Whether the function is convex on the domain; None if this is not decided."""
         return _decided(self.least)
 
     @property
     def concave(self) -> bool | None:
-        """Whether it is concave."""
+        """Whether the function is concave on the domain; None if this is not decided."""
         low, high = self.largest
         return _decided((-high, -low))
 
@@ -84,7 +83,7 @@ class Curvature:
 
 
 def _decided(least: tuple[float, float]) -> bool | None:
-    """Whether a number in an interval is nonnegative."""
+    """Return whether a number in an interval is nonnegative; None if this is not decided."""
     return True if least[0] >= 0.0 else False if least[1] < 0.0 else None
 
 
@@ -98,11 +97,11 @@ def smoothness(
     settings: Settings | None = None,
     **changes: Unpack[SettingsKeywords],
 ) -> Result:
-    """The smoothness constant over a domain: the Lipschitz constant of the gradient.
+    """Bound the smoothness constant L over a domain: the Lipschitz constant of the gradient.
 
-    That is the supremum of the Hessian's operator norm, from the norm of the inputs to its dual:
-    of ``|u . H(x) v|`` over unit vectors u and v.  With it
-    ``|f(y) - f(x) - f'(x) (y - x)| <= L |y - x|**2 / 2`` on convex domains.
+    It is the supremum of the Hessian's operator norm from the norm of the inputs to its dual, i.e.
+    of ``|u . H(x) v|`` over unit vectors u and v.  On convex domains
+    ``|f(y) - f(x) - f'(x) (y - x)| <= L |y - x|**2 / 2``.
 
     Parameters
     ----------
@@ -110,12 +109,12 @@ def smoothness(
         f, with smooth units.
     domain : Domain
     norm : {'linf', 'l1', 'l2'}, optional
-        Of the inputs; l2 gives the spectral norm of the Hessian.
+        Norm of the inputs; l2 gives the spectral norm of the Hessian.
     functional : array_like, shape (m,), optional
-        c, for ``c . f``.  By default all outputs count: the largest constant of any of them, which
-        is that of the Jacobian with the outputs in linf.
+        c, for ``c . f``.  The default is the largest constant of all outputs, which is that of the
+        Jacobian with the outputs in linf.
     settings, **changes : optional
-        As of `lipyomo.solve`.
+        See `lipyomo.solve`.
 
     Returns
     -------
@@ -126,9 +125,9 @@ def smoothness(
     Raises
     ------
     NetworkError
-        If the gradient is not continuous (ReLU units, say), or not supported.
+        If the gradient is not continuous (as for ReLU units), or not supported.
     ProblemError
-        If the norm or the functional is none, or products of units are too large on the domain.
+        If the norm or the functional is invalid, or products of units are too large on the domain.
 
     Examples
     --------
@@ -151,26 +150,26 @@ def smoothness_problem(
     norm: str = "linf",
     functional: npt.ArrayLike | None = None,
 ) -> LipschitzProblem:
-    """The problem whose constant is the smoothness constant of ``c . f``: that of its gradient.
+    """Return the problem whose constant is the smoothness constant of ``c . f``.
 
-    For `lipyomo.solve` with other methods, and for proofs: ``lipyomo.proofs.write_proof(path,
-    problem, result)``.
+    It is used for `lipyomo.solve` with other methods, and for proofs:
+    ``lipyomo.proofs.write_proof(path, problem, result)``.
 
     Parameters
     ----------
     network : Network
         f, with smooth units.
     domain : Domain
-        Entries of the gradient count whose inputs can move in it.
+        The gradient has entries for the inputs that are not frozen in it.
     norm : {'linf', 'l1', 'l2'}, optional
-        Of the inputs.
+        Norm of the inputs.
     functional : array_like, shape (m,), optional
         c; not needed for a network with one output.
 
     Raises
     ------
     NetworkError, ProblemError
-        As of `smoothness`.
+        See `smoothness`.
 
     Examples
     --------
@@ -187,7 +186,7 @@ def smoothness_problem(
 def _problem(
     network: Network, domain: Domain, norm: str, row: FloatArray, tilt: float = 0.0
 ) -> LipschitzProblem:
-    """The constant of a gradient, of whose entries those count whose inputs can move."""
+    """Return the problem of a gradient's constant, for the inputs that are not frozen."""
     if norm not in DUAL:
         raise ProblemError(f"the norm {norm!r} is unknown.  Remedy: use {', '.join(DUAL)}")
     moving = np.flatnonzero(~domain.frozen)
@@ -205,21 +204,21 @@ def curvature(
     settings: Settings | None = None,
     **changes: Unpack[SettingsKeywords],
 ) -> Curvature:
-    """The least and the largest eigenvalue that the Hessian has anywhere in a domain.
+    """Bound the least and the largest eigenvalue of the Hessian over a domain.
 
     The function is convex on a convex domain if and only if none is negative.  The supremum of the
-    spectral norm of ``H + c`` is the constant of the gradient of ``f(x) + c |x|**2 / 2``.
+    spectral norm of ``H + c`` is the Lipschitz constant of the gradient of ``f(x) + c |x|**2 / 2``.
 
     Parameters
     ----------
     network : Network
         f, with smooth units.
     domain : Domain
-        Only inputs that can move count.
+        Frozen inputs are not part of the Hessian.
     functional : array_like, shape (m,), optional
         c, for ``c . f``; not needed for a network with one output.
     settings, **changes : optional
-        As of `lipyomo.solve`.  A third of the time is for the largest absolute value.
+        See `lipyomo.solve`.  A third of the time is used for the largest absolute value.
 
     Returns
     -------
@@ -228,7 +227,7 @@ def curvature(
     Raises
     ------
     NetworkError, ProblemError
-        As of `smoothness`; also if not even one bound is finite.
+        See `smoothness`; also if no bound is finite.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Signed ranges of derivatives ``c . J(x) v`` over a domain, one or all entries of a Jacobian."""
+"""Signed ranges of derivatives ``c . J(x) v`` over a domain, or of all entries of a Jacobian."""
 
 from __future__ import annotations
 
@@ -36,19 +36,18 @@ class JacobianRanges:
     Attributes
     ----------
     entries : tuple of tuple of Range
-        One a row (an output, or a functional) and column (an input, or a direction).
+        By row (an output, or a functional) and column (an input, or a direction).
     columns : tuple of int
-        The inputs of the columns; with directions that are no single inputs, their numbers.
+        The inputs of the columns; the indices of directions that are not single inputs.
     status : Status
         ``exact`` if all entries are, else why some are not.
     seconds : float
     nodes : int
-        Of branch and bound: boxes, or parts of the domain and of patterns.
+        Nodes of branch and bound: boxes, or parts of the domain and of patterns.
     names : tuple of str, or None
-        Of the inputs of the columns, where they have names.
+        Names of the columns' inputs, if they have names.
     unwritten : str
-        Why the checkpoint could not be written the last time; empty where it could, or none was
-        asked for.
+        Why the checkpoint could not be written; empty if it could, or if there is none.
     """
 
     entries: tuple[tuple[Range, ...], ...]
@@ -88,16 +87,16 @@ def derivative_range(
     settings: Settings | None = None,
     **changes: Unpack[SettingsKeywords],
 ) -> Range:
-    """The least and the largest value of ``c . J(x) v`` over a domain.
+    """Bound the least and the largest value of ``c . J(x) v`` over a domain.
 
     Parameters
     ----------
     problem : LipschitzProblem
-        A network and a domain, maybe with directions; its norms do not matter.
+        A network and a domain, possibly with directions; its norms are not used.
     functional : array_like, shape (m,), optional
-        c; by default the functional of the problem, or its one output.
+        c; by default the problem's functional, or its only output.
     direction : array_like, shape (d,), optional
-        v, in inputs; by default the one direction of the problem, or its one input.
+        v, in inputs; by default the problem's only direction, or its only input.
     settings : Settings, optional
         Uses time_limit (for both ends together), workers, executor, dask, checkpoint, resume,
         overwrite, seed, progress and should_stop.
@@ -107,13 +106,13 @@ def derivative_range(
     Returns
     -------
     Range
-        Of the derivatives on full-dimensional pieces inside the domain, or, of a smooth network,
-        at its points; attained ends are enclosed at the witnesses.
+        Range of the derivatives on full-dimensional linear pieces inside the domain, or, for a
+        smooth network, at all points; attained ends are enclosures at the witnesses.
 
     Raises
     ------
     ProblemError
-        If the parts do not fit together, or the direction moves an input that the domain fixes.
+        If the arguments do not match, or the direction moves a frozen input.
 
     Examples
     --------
@@ -149,15 +148,15 @@ def derivative_range(
 def jacobian_ranges(
     problem: LipschitzProblem, settings: Settings | None = None, **changes: Unpack[SettingsKeywords]
 ) -> JacobianRanges:
-    """The ranges of all entries of the Jacobian over a domain, in searches that they share.
+    """Bound the ranges of all entries of the Jacobian over a domain, in common searches.
 
     Parameters
     ----------
     problem : LipschitzProblem
-        A network and a domain, maybe with directions (``wrt=[0, 3]``) or a functional; its norms do
-        not matter.
+        A network and a domain, possibly with directions (``wrt=[0, 3]``) or a functional; its norms
+        are not used.
     settings, **changes : optional
-        As of `derivative_range`; the time limit is one for all.
+        See `derivative_range`; the time limit applies to all entries together.
 
     Returns
     -------
@@ -178,7 +177,7 @@ def _checked(problem: LipschitzProblem) -> LipschitzProblem:
 
 @with_one_blas_thread
 def ranges_along(problem: LipschitzProblem, rows: FloatArray, settings: Settings) -> JacobianRanges:
-    """The ranges of ``rows . J T`` for functionals (p, m), some at a time."""
+    """Bound the ranges of ``rows . J T`` for functionals (p, m), in groups of rows."""
     clock = Clock(settings.time_limit, settings.should_stop, settings.started)
     steps, columns, inputs = _steps(problem)
     size, count = max(1, ONE_BY_ONE // (2 * steps.shape[1])), len(rows)
@@ -214,7 +213,7 @@ def ranges_along(problem: LipschitzProblem, rows: FloatArray, settings: Settings
 
 
 def _steps(problem: LipschitzProblem) -> tuple[Matrix, tuple[int, ...], bool]:
-    """The directions (d, k) of a problem's columns, their numbers, and whether these are inputs."""
+    """Return a problem's directions (d, k), their indices, and whether these are inputs."""
     if problem.directions is None:
         moving = np.flatnonzero(~problem.domain.frozen)
         return np.eye(problem.network.input_dim)[:, moving], tuple(moving.tolist()), True

@@ -1,8 +1,8 @@
-"""Eigenvalues of symmetric matrices H(x) over a domain, by suprema of spectral norms.
+"""Extreme eigenvalues of symmetric matrices H(x) over a domain, by suprema of spectral norms.
 
-The largest absolute value c of an eigenvalue is the supremum of ``|H(x)|_2``, and belongs to the
-largest of them or to the least.  The other one follows from the supremum of ``|H(x) - c|_2`` or of
-``|H(x) + c|_2``, where no two eigenvalues differ in sign.
+The largest absolute value c of an eigenvalue is the supremum of ``|H(x)|_2``, attained by the
+largest or the least eigenvalue.  The other one follows from the supremum of ``|H(x) - c|_2`` or of
+``|H(x) + c|_2``, whose matrices have eigenvalues of only one sign.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from lipyomo.problems.settings import Settings
 from lipyomo.search.engine.checkpoint import SearchStates, checkpoint_of
 
 ALIKE = 1e-4
-"""Largest distance of unit vectors u and v for ``u . H v`` to be as good as an eigenvalue."""
+"""Largest distance of unit vectors u and v at which ``u . H v`` counts as an eigenvalue."""
 
 ROUNDING = 2.0**-50
-"""Of sums of a few numbers, relative to their sizes."""
+"""Rounding error of sums of a few numbers, relative to their sizes."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Search:
-    """What the supremum of ``|H(x) + tilt|_2`` says of eigenvalues of H.
+    """Bounds of eigenvalues of H from the supremum of ``|H(x) + tilt|_2``.
 
     Attributes
     ----------
     found : Result
     floor, ceiling : float
-        No eigenvalue is below, above.
+        Lower and upper bound of all eigenvalues.
     least, largest : float
-        There are eigenvalues at most as large, and at least as large, at the witness; infinite
-        without one.
+        At the witness there is an eigenvalue of at most `least`, and one of at least `largest`;
+        infinite without a witness.
     has_least, has_largest : bool
-        Whether these are as good as the search: what it attains is an eigenvalue of this end.
+        Whether the value that the search attains is the least, or the largest, eigenvalue.
     """
 
     found: Result
@@ -58,7 +58,7 @@ class _Search:
 
     @classmethod
     def of(cls, found: Result, tilt: float, along: IntArray) -> _Search:
-        """Read a result whose directions are entries `along` of its witness.
+        """Derive the bounds from a result; `along` are the witness's entries for H's columns.
 
         With unit vectors u and v, ``4 u . M v = (u + v) . M (u + v) - (u - v) . M (u - v)``.  If
         ``b = u . M v - |M| |u - v|**2 / 4`` is positive, then M has an eigenvalue of b or more.
@@ -81,7 +81,7 @@ class _Search:
 
     @property
     def point(self) -> Point | None:
-        """The witness's point alone."""
+        """The point of the witness, if there is one."""
         witness = self.found.witness
         return None if witness is None else Point(witness.x, rest=witness.rest)
 
@@ -92,17 +92,17 @@ def eigenvalues(
     settings: Settings,
     clock: Clock,
 ) -> Range:
-    """The ends of the spectrum of H(x) over a domain, from two searches or three.
+    """Bound the ends of the spectrum of H(x) over a domain, by two or three searches.
 
     Parameters
     ----------
     tilted : callable
-        From a number t to the problem whose constant is the supremum of ``|H(x) + t|_2``.
+        Maps a number t to the problem whose constant is the supremum of ``|H(x) + t|_2``.
     along : ndarray of int, shape (m,)
-        The inputs that stand for the columns of H.
+        The inputs that correspond to the columns of H.
     settings : Settings
     clock : Clock
-        The first search has a third of what is left.
+        The first search gets a third of the time.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def eigenvalues(
     Raises
     ------
     ProblemError
-        If not even one bound is finite.
+        If no bound is finite.
     """
     with checkpoint_of(settings, lambda: owner_of(tilted(0.0))) as file:
         found = _ends(tilted, along, settings, clock, file)
@@ -126,11 +126,11 @@ def _ends(
     clock: Clock,
     file: SearchStates,
 ) -> Range:
-    """`eigenvalues`, with the states of the searches by their tilts."""
+    """Do the work of `eigenvalues`; `file` has the states of the searches, by tilt."""
 
     def search(tilt: float, left: int) -> _Search:
         own = shared(settings, clock, left, file.part(f"tilted by {tilt!r}"))
-        if tilt:  # what is known of a tilted matrix says nothing to users
+        if tilt:  # intervals of tilted matrices would mislead users
             own = replace(own, progress=None)
         found = solve(tilted(tilt), "auto", own)
         if was_interrupted(found):

@@ -1,11 +1,11 @@
-"""The search of a Jacobian's entries, all of them at once, and from both sides.
+"""Search for the ranges of all entries of a Jacobian together.
 
-With few inputs, batches of boxes bound all entries (`lipyomo.analyses.maps.entries`).  What they
-leave is searched: a constant is the largest absolute value of derivatives, and their signs are told
-by a linear term (`lipyomo.analyses.questions.tilts`).  A search of the largest derivative of the
-tilted network, from l1 to linf, with the cutoff C then proves all ends at once: nodes keep only the
-entries that may still exceed what is attained of them.  Where one does, its offset becomes less,
-and the search begins anew; what was proved before stays.
+With few inputs, batches of boxes bound all entries (`lipyomo.analyses.maps.entries`).  The entries
+left are searched as a Lipschitz constant, which is a largest absolute value of derivatives; a
+linear term separates their signs (`lipyomo.analyses.questions.tilts`).  One search for the largest
+derivative of the tilted network, from l1 to linf, with cutoff C proves all ends together: its nodes
+keep only entries that may still exceed their attained values.  If an entry does, its offset is
+reduced, and the search starts again; bounds proved before remain valid.
 """
 
 from __future__ import annotations
@@ -45,23 +45,23 @@ from lipyomo.search.spaces.boxes.params import Params
 from lipyomo.search.spaces.boxes.pipeline import Pipeline as BoxPipeline
 
 KNOWN, SEARCH = "known", "search"
-"""What is known of all entries, and the search that goes on, in a checkpoint."""
+"""Names of the two parts of a checkpoint: known ends of all entries, and the current search."""
 
 
 class EntrySearch:
-    """The search of some rows' ranges.
+    """Searches for the ranges of the entries in some rows.
 
     Parameters
     ----------
     problem : LipschitzProblem
     steps : Matrix, shape (d, k)
-        The directions of its columns; each moves one input, and no two the same.
+        The directions of its columns; each moves one input, different ones for all.
     rows : ndarray, shape (p, m)
         Functionals.
     settings : Settings
     clock : Clock
     kept : Kept, optional
-        Where to keep the state, and from where to go on.
+        Stores the state, from which the search resumes.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class EntrySearch:
         self.ends = EntryEnds.crude(problem, rows)
 
     def run(self) -> None:
-        """Search until all ends are known, or time is over, or Ctrl-C stops the clock."""
+        """Search until all ends are known, the time is up, or Ctrl-C stops the clock."""
         rng = np.random.default_rng(self._settings.seed)
         before = self._before()
         domain, way = self._problem.domain, _way_of(self._problem.reduced.problem)
@@ -103,19 +103,19 @@ class EntrySearch:
             if before is None and way == "batches":
                 self._bound_in_boxes()
             self._search(rng, None if before is None else Tilt.decode(before))
-        except ProblemError:  # terms as large as the slopes leave the range of float64 numbers
+        except ProblemError:  # linear terms as large as the slopes overflow
             return
         except KeyboardInterrupt:
             self._clock.stop()
 
     def ranges(self) -> list[tuple[Range, ...]]:
-        """What is known of all entries."""
+        """Return the ranges of all entries as far as known."""
         return self.ends.ranges(self._clock, self.nodes)
 
     def _look(self, x: FloatArray) -> bool | None:
-        """Take what is attained at a point; None if it does not count.
+        """Enter the values attained at a point; return None if the point does not count.
 
-        True if some end is better than by its tolerance.
+        Otherwise return whether some end improved by a relevant part of its tolerance.
         """
         before, found = self.ends, self.ends.at(x)
         if found is None:
@@ -124,7 +124,7 @@ class EntrySearch:
         return found.gained(before)
 
     def _bound_in_boxes(self) -> None:
-        """Bound all entries in batches of boxes, as far as that leads."""
+        """Bound all entries by batches of boxes, as far as this pays."""
         small = self._problem.reduced
         domain = small.problem.domain
         if self.ends.done or not self.ends.all_attained:
@@ -142,7 +142,7 @@ class EntrySearch:
         self.ends = self.ends.within(above, self.ends.tolerance)
 
     def _search_boxes(self, tolerance: FloatArray) -> None:
-        """One search of all entries, with tolerances (p, k)."""
+        """Search all entries over boxes, with tolerances (p, k)."""
         small, enough = self._problem.reduced, CLOSED / EXACT_TOLERANCE
         question = EntriesQuestion(small.problem, self._rows, tolerance, enough)
 
@@ -162,10 +162,10 @@ class EntrySearch:
         self.ends = self.ends.within(found.upper, tolerance)
 
     def _search(self, rng: np.random.Generator, before: Tilt | None) -> None:
-        """Local searches of all entries together, and branch and bound.
+        """Alternate local searches for all entries together with branch and bound.
 
-        An end that branch and bound has bettered gets a local search of its own next.  A search
-        that has been begun before comes first.
+        Ends that branch and bound has improved next get local searches of their own.  A search
+        from a checkpoint is completed first.
         """
         missed: list[End] = []
         if before is not None and not self._round(before):
@@ -182,13 +182,13 @@ class EntrySearch:
                 missed = list(zip(*np.nonzero(self.ends.attained > attained), strict=True))
 
     def _local(self, rng: np.random.Generator, only: End | None = None) -> bool:
-        """Look for better points, maybe of one end alone; True if there was one."""
+        """Look for better points, possibly for one end only; return whether one was found."""
         joint = self._tilted.joint(self._tilted.tilt(self.ends, only))
         found = kind_of(joint.network).short_incumbent(joint, rng, self._clock)
         return found is not None and bool(self._look(found.point))
 
     def _round(self, tilt: Tilt) -> bool:
-        """One search; True if another one is to follow."""
+        """Run one search; return whether another one should follow."""
         C, slack = tilt.cutoff, tilt.slack
         best, found_at, nodes = C * (1.0 + slack), 0, 0
 
@@ -200,9 +200,9 @@ class EntrySearch:
             self._tell(max(progress.upper - C, 0.0), progress.nodes, progress.message)
 
         def enough() -> bool:
-            """Whether a better point was found, and none better in as many nodes again.
+            """Whether a better point was found, and no better one within as many nodes again.
 
-            Next to a kink points come better and better.
+            Near a kink points improve again and again.
             """
             return clock.interrupted or (best > C * (1.0 + slack) and nodes >= 2 * found_at)
 
@@ -225,9 +225,10 @@ class EntrySearch:
         return bool(self._look(found.witness.point)) or best > C * (1.0 + slack)
 
     def _before(self) -> Arrays | None:
-        """What was known when a search was stopped, once it is known again; None for nothing.
+        """Restore the ends from a checkpoint, and return its state; None if there is none.
 
-        Bounds are above what was attained then: if less is now, they are not taken.
+        Its bounds are relative to the values attained then: if these are not reached again, the
+        bounds are not used.
         """
         state = self._states.state(KNOWN)
         if state is None:
@@ -242,9 +243,9 @@ class EntrySearch:
         return state
 
     def _kept(self, asked: Arrays) -> Kept | None:
-        """Where a search keeps its state: beside what it asks, and what is known of all entries."""
+        """Return the place for a search's state, stored with its question and all known ends."""
         part, state = self._states.part(SEARCH), self._unfinished
-        self._unfinished = None  # further searches ask something else
+        self._unfinished = None  # later searches have other questions
         return None if part is None else _Beside(part, state, lambda new: self._keep(asked, new))
 
     def _keep(self, asked: Arrays, state: Arrays) -> None:
@@ -252,7 +253,7 @@ class EntrySearch:
         self._states.save({KNOWN: known | asked, SEARCH: state})
 
     def _tell(self, gap: float, nodes: int = 0, message: str = "") -> None:
-        """Tell the caller the largest size that is attained, and what the widest gap adds to it."""
+        """Report the largest attained size, and this plus the widest gap as upper end."""
         if self._settings.progress is not None:
             attained = self.ends.attained
             size = float(np.abs(attained[np.isfinite(attained)]).max(initial=0.0))
@@ -261,7 +262,7 @@ class EntrySearch:
 
 
 def _way_of(problem: LipschitzProblem) -> Literal["search", "batches", "tilts"]:
-    """Few inputs are searched in boxes, or bounded in batches of boxes; others by tilts alone."""
+    """Choose the way of searching: over boxes or in batches for few inputs, else by tilts alone."""
     domain, inputs = problem.domain, problem.network.input_dim
     if problem.network.smooth:
         few = inputs < Params().wide and ARRAYS * box_bytes(problem) <= LARGE
@@ -272,7 +273,7 @@ def _way_of(problem: LipschitzProblem) -> Literal["search", "batches", "tilts"]:
 
 @dataclass(frozen=True, eq=False)
 class _Beside:
-    """Where a search keeps its state, if more is to be written with it."""
+    """The place for a search's state, which is written together with other data."""
 
     part: Kept
     state: Arrays | None

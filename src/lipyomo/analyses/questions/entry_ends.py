@@ -1,4 +1,4 @@
-"""What is proved and attained of a Jacobian's entries."""
+"""Proved and attained ends of a Jacobian's entries."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from lipyomo.relaxations.linear.gradient import gradient_ranges
 from lipyomo.relaxations.linear.layers import with_slopes
 
 End: TypeAlias = tuple[int, ...]
-"""A negative (0) or an entry (1), its row, and its column."""
+"""Index of an end: the entry's negative (0) or the entry (1), its row, and its column."""
 
 
 @dataclass(frozen=True, eq=False)
 class EntryEnds:
-    """What is known of the entries of ``rows . J``, along a problem's directions.
+    """Known ends of the entries of ``rows . J``, along a problem's directions.
 
     Attributes
     ----------
@@ -40,11 +40,11 @@ class EntryEnds:
     rows : ndarray, shape (p, m)
         Functionals.
     proved, attained : ndarray, shape (2, p, k)
-        Upper ends, and attained values, of the entries' negatives and of the entries.
+        Upper bounds, and attained values, of the entries' negatives and of the entries.
     lost : float
-        What rounding may take of an end that is found otherwise.
+        Bound of rounding errors, to be added to bounds computed by other means.
     points : mapping of End to Point
-        Where ends are attained.
+        Points that attain the ends.
     """
 
     problem: LipschitzProblem
@@ -56,7 +56,7 @@ class EntryEnds:
 
     @classmethod
     def crude(cls, problem: LipschitzProblem, rows: FloatArray) -> EntryEnds:
-        """Those that follow from bounds of all units; nothing is attained yet."""
+        """Bound the entries by ranges of all units' slopes; nothing is attained yet."""
         small = problem.reduced.problem
         known = preactivation_bounds(small.network, small.domain)
         network, rounding = with_slopes(small.network, known), 0.0
@@ -72,32 +72,32 @@ class EntryEnds:
 
     @cached_property
     def tolerance(self) -> FloatArray:
-        """Width up to which each entry's ends count as exact, shape (p, k)."""
+        """Width of each entry's ends that counts as exact, shape (p, k)."""
         pairs = zip(*(end.ravel().tolist() for end in self.attained), strict=True)
         return np.array([tolerance_of(*pair) for pair in pairs]).reshape(self.attained.shape[1:])
 
     @property
     def is_open(self) -> BoolArray:
-        """Which ends are not known, shape (2, p, k)."""
+        """Which ends are not exact yet, shape (2, p, k)."""
         return np.asarray(self.proved - self.attained > self.tolerance)
 
     @property
     def done(self) -> bool:
-        """Whether all ends are known."""
+        """Whether all ends are exact."""
         return not self.is_open.any()
 
     @property
     def all_attained(self) -> bool:
-        """Whether something is attained of every entry."""
+        """Whether both ends of every entry have attained values."""
         return bool(np.isfinite(self.attained).all())
 
     @property
     def known(self) -> KnownEntries:
-        """For searches in boxes."""
+        """Attained values and tolerances, for batches of boxes."""
         return KnownEntries(self.attained, self.tolerance)
 
     def at(self, x: FloatArray) -> EntryEnds | None:
-        """With what is attained at a point (d,), or at a sum (2, d); None if it does not count."""
+        """Add values attained at a point (d,) or a sum (2, d); None if it does not count."""
         found = derivatives_at(self.problem, x, self.rows)
         if found is None:
             return None
@@ -108,18 +108,21 @@ class EntryEnds:
         return replace(self, attained=attained, points={**self.points, **points})
 
     def gained(self, before: EntryEnds) -> bool:
-        """Whether some end is attained better than before by more than a part of its tolerance."""
+        """Return whether some attained value improved by more than 0.1 of its tolerance."""
         return bool((self.attained > before.attained + 0.1 * before.tolerance).any())
 
     def within(self, excess: float, tolerance: FloatArray) -> EntryEnds:
-        """Known that no entry exceeds by more tolerances (p, k) what is attained of it."""
+        """Tighten bounds, given that no entry exceeds its attained value by more than `excess`.
+
+        The excess is in units of the tolerances (p, k).
+        """
         room = excess * tolerance + self.lost
         above = self.attained + room
         above += gamma(4) * (np.abs(self.attained) + np.abs(room))
         return replace(self, proved=np.minimum(self.proved, above))
 
     def below(self, upper: float, offsets: FloatArray, reach: FloatArray) -> EntryEnds:
-        """Known that all entries with offsets (2, p, k) times reach (k,) are at most `upper`."""
+        """Tighten bounds, given that entries plus offsets (2, p, k) times reach are <= `upper`."""
         if not math.isfinite(upper):
             return self
         proved = self.proved.copy()
@@ -130,7 +133,7 @@ class EntryEnds:
         return replace(self, proved=proved)
 
     def encode(self) -> Arrays:
-        """As plain arrays."""
+        """Encode as plain arrays."""
         points = [self.points[end] for end in sorted(self.points)]
         parts = [at.point if at.rest is not None else [at.x, 0.0 * at.x] for at in points]
         return {
@@ -140,7 +143,7 @@ class EntryEnds:
         }
 
     def ranges(self, clock: Clock, nodes: int) -> list[tuple[Range, ...]]:
-        """By row, for a search that took so many nodes and the time of a clock."""
+        """Return the ranges by row, for a search of so many nodes and a clock's time."""
         seconds, (_, rows, columns) = clock.seconds, self.proved.shape
 
         def of(i: int, j: int) -> Range:

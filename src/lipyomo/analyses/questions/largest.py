@@ -1,4 +1,4 @@
-"""The largest value of a network over a domain: how far two networks can be off."""
+"""The largest norm of a network's values over a domain, for example of a difference of networks."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ class LargestValue:
     Attributes
     ----------
     lower : float
-        Attained at `x`, in exact arithmetic.
+        A value attained at `x`, in exact arithmetic.
     upper : float
-        Proved.
+        A proved upper bound.
     x : ndarray, shape (d,), or None
     functional : ndarray, shape (m,), or None
         The vertex y of the dual ball with ``|y . f(x)| = lower``.
     status : Status
-        ``exact`` if both ends are equal up to a millionth, else why they are not.
+        ``exact`` if both ends are equal up to 1e-6, else why they are not.
     seconds : float
     nodes : int
     rest : ndarray, shape (d,), optional
-        The point is ``x + rest``, as of `lipyomo.Witness`.
+        The point is ``x + rest``; see `lipyomo.Witness`.
     unwritten : str
         Why the checkpoint could not be written; empty if it could.
     """
@@ -57,7 +57,7 @@ class LargestValue:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the value is known up to a millionth."""
+        """Whether the value is known up to 1e-6."""
         return self.status is Status.EXACT
 
     def to_dict(self) -> dict[str, Any]:
@@ -80,10 +80,10 @@ def largest_value(
     Parameters
     ----------
     problem : LipschitzProblem or sequence of LipschitzProblem
-        Its network, domain and output norm count; the domain is bounded, and the dual ball of the
-        norm has vertices (all norms but ``l2``).
+        Its network, domain and output norm are used; the domain must be bounded, and the dual ball
+        of the norm must have vertices (all norms but ``l2``).
     settings, **changes
-        As of `lipyomo.value_range`.
+        See `lipyomo.value_range`.
 
     Returns
     -------
@@ -94,7 +94,7 @@ def largest_value(
     NormError
         If the dual ball has no vertices, or too many.
     ProblemError
-        If the values have no range that is known: on unbounded domains, say.
+        If the values cannot be bounded, for example on unbounded domains.
     """
     remedy = "give a LipschitzProblem, or several"
     instance(problem, (LipschitzProblem, Sequence), "the problem", ProblemError, remedy)
@@ -115,15 +115,15 @@ def largest_of(
     ranged: Callable[[LipschitzProblem, FloatArray, Settings], Range],
     settings: Settings,
 ) -> LargestValue:
-    """The largest value from the ranges of all functionals.
+    """Compute the largest value from the ranges of all functionals.
 
     Parameters
     ----------
     problems : sequence of LipschitzProblem
     ranged : callable
-        The range of a functional of a problem's network, under settings.
+        Returns the range of a functional of a problem's network, given settings.
     settings : Settings
-        Of all together.
+        Settings of all searches together.
     """
     clock = Clock(settings.time_limit, settings.should_stop, settings.started)
     asked = [(one, row) for one in problems for row in _vertices(one)]
@@ -143,7 +143,7 @@ def largest_of(
     status = Status.EXACT if close else widest.status
     if lower > upper or any(one.status is Status.CONTRADICTION for one in found):
         status = Status.CONTRADICTION
-    elif status is Status.EXACT and not close:  # both ends are known, up to the larger one's size
+    elif status is Status.EXACT and not close:  # exact only relative to a larger end
         status = Status.PRECISION
     return LargestValue(
         lower,
@@ -159,7 +159,7 @@ def largest_of(
 
 
 def _vertices(problem: LipschitzProblem) -> FloatArray:
-    """The functionals whose largest absolute value is the norm."""
+    """Return the functionals whose largest absolute value is the norm."""
     vertices = problem.dual_vertices
     if vertices is None:
         raise NormError(

@@ -1,4 +1,4 @@
-"""The range of a Lie derivative over a domain: what Lyapunov and barrier certificates ask."""
+"""The range of a Lie derivative over a domain, for Lyapunov and barrier certificates."""
 
 from __future__ import annotations
 
@@ -41,38 +41,38 @@ def lie_derivative(
     shell: tuple[float, float] | None = None,
     **changes: Unpack[SettingsKeywords],
 ) -> Range:
-    """The least and the largest value of ``grad V(x) . g(x)`` over a domain, or a shell in it.
+    """Bound the least and the largest value of ``grad V(x) . g(x)`` over a domain or a shell in it.
 
-    Along solutions of ``x' = g(x)`` V changes so fast: if all values are negative, it falls.
+    This is the rate of change of V along solutions of ``x' = g(x)``: if it is negative, V falls.
 
     Parameters
     ----------
     V : Network
         Piecewise linear or smooth.
     g : Network, or (A, b), or (A,)
-        The field: a network with as many outputs as inputs, or the map ``A x + b``.
+        The vector field: a network with as many outputs as inputs, or the map ``A x + b``.
     domain : Domain
-        Bounded, and all inputs can move in it.
+        A bounded domain without frozen inputs.
     functional : array_like, shape (m,), optional
-        Of V; not needed for a network with one output.
+        Functional of V's outputs; not needed for a network with one output.
     settings, **changes : optional
-        As of `lipyomo.value_range`.
+        See `lipyomo.value_range`.
     shell : (float, float), optional
-        Only points with ``low <= V(x) <= high`` count; either end may be infinite.  Near an
-        equilibrium the derivative vanishes with V, so that it is negative outside of a small level
-        set at most.
+        Restricts the domain to ``low <= V(x) <= high``; either end may be infinite.  As the
+        derivative vanishes at an equilibrium, it can only be negative outside of a level set
+        around it.
 
     Returns
     -------
     Range
-        Of the values at points of the domain, and of the shell, at which V has a gradient (inside
-        of the domain, if it is piecewise linear); attained ends are enclosed at the witnesses.
+        Range over the points of the domain and the shell at which V has a gradient (interior points
+        if V is piecewise linear); attained ends are enclosures at the witnesses.
 
     Raises
     ------
     ProblemError
-        If the parts do not fit together, the domain is unbounded, an input cannot move, or no point
-        of the domain is in the shell.
+        If the arguments do not match, the domain is unbounded, an input is frozen, or no point of
+        the domain was found in the shell.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def lie_derivative(
 
 
 def _ends(shell: Any) -> tuple[float, float]:
-    """The ends of a shell."""
+    """Return the ends of a shell."""
     ends = real_numbers(shell, "the shell", ProblemError).reshape(-1)
     if ends.size != 2 or not ends[0] <= ends[1]:
         raise ProblemError("the shell is a pair of numbers, low <= high, of values of V")
@@ -134,7 +134,7 @@ def _ends(shell: Any) -> tuple[float, float]:
 
 
 def _field(g: Any, d: int) -> Network:
-    """The field as a network from R^d to R^d."""
+    """Return the field as a network from R^d to R^d."""
     if isinstance(g, Network):
         field = g
     else:

@@ -1,9 +1,9 @@
-"""Monotone pairs: conditions on one network at two points that its slopes exclude.
+"""Monotone pairs: conditions on a network at two points that its slopes exclude.
 
-Where ``x_i >= x'_i`` for some inputs and ``x_i = x'_i`` for the others, and ``c . f`` grows with
-the former everywhere between the points, ``c . f(x) - c . f(x')`` is not negative: it is the
-integral of slopes along the segment.  A search of both points cannot see that, since the bound is
-attained where the points are equal.
+If ``x_i >= x'_i`` for some inputs and ``x_i = x'_i`` for the others, and ``c . f`` is nondecreasing
+in the former everywhere between the points, ``c . f(x) - c . f(x')`` is nonnegative, as the
+integral of slopes along the segment.  Branch and bound over both points cannot prove this, since
+the difference is zero wherever the points are equal.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from lipyomo.problems.domains import Box, Domain
 from lipyomo.problems.domains.query import Condition
 
 LEAST = 1e-3
-"""Seconds that a slope gets at least."""
+"""Least time limit for bounding a slope, in seconds."""
 
 
 def excluded_by_slopes(conjunction: Conjunction, domain: Domain, clock: Clock) -> bool:
-    """Whether slopes prove that no point satisfies some row of a conjunction.
+    """Return whether slopes prove that no point satisfies some row of a conjunction.
 
     Parameters
     ----------
     conjunction : Conjunction
     domain : Domain
-        Of its variables.
+        Domain of its variables.
     clock : Clock
     """
     digests = [network_digest(network) for network in conjunction.networks]
@@ -50,7 +50,7 @@ def excluded_by_slopes(conjunction: Conjunction, domain: Domain, clock: Clock) -
 def _difference(
     conjunction: Conjunction, row: Condition, first: int, second: int
 ) -> FloatArray | None:
-    """C where a row says ``c . f(x) - c . f(x') < 0`` or less than that, else None."""
+    """Return c if a row implies ``c . f(x) - c . f(x') < 0``, else None."""
     if row.constant < 0 or (row.constant == 0 and not row.strict):
         return None
     starts = np.cumsum([0, *(one.outputs for one in conjunction.query.networks)])
@@ -71,7 +71,7 @@ def _difference(
 def _not_negative(
     conjunction: Conjunction, domain: Domain, c: FloatArray, pair: tuple[int, int], clock: Clock
 ) -> bool:
-    """Whether ``c . f`` at the first of two points is proved not to be below that at the other."""
+    """Return whether ``c . f`` is proved to be at least as large at the first point."""
     network, (here, there) = conjunction.networks[pair[0]], (conjunction.own(k) for k in pair)
     at_least = {
         ((i, j) if a < 0 else (j, i))
@@ -96,7 +96,7 @@ def _not_negative(
         try:
             asked = MonotoneSettings(time_limit=share, tolerance=0.0)
             slope = least_slope(network, box, signs[k] * c, k, asked)
-        except LipyomoError:  # no bound, or an input that cannot move: a search decides
+        except LipyomoError:  # no bound, or a frozen input: left to the search
             return False
         if not slope.lower >= 0:
             return False
@@ -104,10 +104,10 @@ def _not_negative(
 
 
 def rises(network: Network, row: FloatArray, i: int) -> bool:
-    """Whether the signs of weights and slopes alone say that ``row . f`` never falls with input i.
+    """Return whether signs of weights and slopes prove ``row . f`` nondecreasing in input i.
 
-    Nothing is rounded: what is followed is which entries of the tangent can be positive, and which
-    negative.
+    There is no rounding, as it only propagates which entries of the tangent can be positive, and
+    which negative.
     """
     up: BoolArray = np.zeros(network.input_dim, dtype=bool)
     down = up.copy()
@@ -124,7 +124,7 @@ def rises(network: Network, row: FloatArray, i: int) -> bool:
 
 
 def _mapped(weight: Matrix, up: BoolArray, down: BoolArray) -> tuple[BoolArray, BoolArray]:
-    """Which sums of entries can be positive, and which negative."""
+    """Return which weighted sums of entries can be positive, and which negative."""
     plus, minus = ((sign * weight > 0).astype(np.float64) for sign in (1, -1))
     more = np.asarray((plus @ up + minus @ down) > 0)
     less = np.asarray((plus @ down + minus @ up) > 0)

@@ -1,9 +1,9 @@
 """Properties of networks in VNN-LIB files: whether some inputs satisfy all conditions.
 
-A conjunction is satisfied somewhere if the least of its largest excess is not positive: the excess
-is a network of the inputs of all networks, and its least value is searched; what a millionth of the
-size of the values decides stays unknown.  Pairs of equal
-networks under an order of their inputs are decided by slopes first (`pairs`).
+A conjunction is satisfied somewhere if the minimum of its largest excess is not positive.  The
+excess is expressed as a network of the inputs of all networks, whose least value is searched.  If
+this is within 1e-6 of the size of the values, the answer stays unknown.  Pairs of equal networks
+under an order of their inputs are first examined by slopes (`pairs`).
 """
 
 from __future__ import annotations
@@ -35,36 +35,37 @@ from lipyomo.problems.settings import Settings, SettingsKeywords, takes
 from lipyomo.search.engine.checkpoint import checkpoint_of
 
 GLANCES = 64
-"""Conjunctions of which some points are looked at before any of them is searched."""
+"""Number of conjunctions for which points are tried before any of them is searched."""
 
 
 class Verdict(StrEnum):
-    """What is known of a property."""
+    """The verdict on a property."""
 
     HOLDS = "holds"
     """No inputs satisfy the conditions."""
     VIOLATED = "violated"
-    """Some inputs do."""
+    """Some inputs satisfy the conditions."""
     UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, eq=False)
 class PropertyAnswer:
-    """Whether some inputs satisfy the conditions of a VNN-LIB file.
+    """The answer whether some inputs satisfy the conditions of a VNN-LIB file.
 
     Attributes
     ----------
     verdict : Verdict
-        The conditions describe what must not happen: ``holds`` if no inputs satisfy them.
+        The conditions describe a violation: ``holds`` if no inputs satisfy them.
     assignment : dict of str to ndarray, or None
-        Tensors that satisfy them: inputs as they are, which do so in exact arithmetic (in balls if
-        units are smooth), and outputs rounded to float64.
+        Tensors that satisfy them: inputs for which this is proved in exact arithmetic (in ball
+        arithmetic for smooth units), and outputs rounded to float64.
     confirmed : bool or None
         Whether `confirm` agrees; None if it was not given, or there is no assignment.
     status : Status
         ``exact`` if it is decided, else why it is not.
     parts : tuple of float
-        For each conjunction, a number that its largest excess is not below: it holds above zero.
+        For each conjunction, a lower bound of its largest excess: the property holds for it if
+        this is positive.
     seconds : float
     nodes : int
     unwritten : str
@@ -108,15 +109,15 @@ def check_property(
     Parameters
     ----------
     networks : Network or mapping of str to Network
-        By the names that the file declares; those of networks that are ``equal-to`` others are
-        not needed.  One network stands for the only one of a file.
+        By the names declared in the file, without networks that are ``equal-to`` others.  A single
+        network is allowed for files that need only one.
     query : str, path-like or Query
         The file, of version 1 or 2, with any number of networks.
     settings, **changes : optional
-        As of `lipyomo.derivative_range`; conjunctions share the time.  A checkpoint is possible.
+        See `lipyomo.derivative_range`; conjunctions share the time.  A checkpoint is possible.
     confirm : callable, optional
-        Takes a conjunction and an assignment that satisfies it, and says whether that satisfies a
-        second judge, such as onnxruntime; until one does, the search goes on.
+        Takes a conjunction and an assignment that satisfies it, and returns whether a second
+        evaluator, such as onnxruntime, agrees; the search goes on until it does.
 
     Returns
     -------
@@ -127,7 +128,7 @@ def check_property(
     DomainError
         If the file cannot be read, or has conditions that are not supported.
     ProblemError
-        If the networks are not those of the file, or an input has no bounds.
+        If the networks do not match the file, or an input has no bounds.
 
     Examples
     --------
@@ -181,7 +182,7 @@ def check_property(
 
 
 def _owner(query: Query, networks: tuple[Network, ...]) -> dict[str, str]:
-    """Digests of what is searched."""
+    """Return digests of the query and its networks."""
     rows = repr(query.clauses).encode()
     return {
         "network": " ".join(network_digest(network) for network in networks),
@@ -190,12 +191,12 @@ def _owner(query: Query, networks: tuple[Network, ...]) -> dict[str, str]:
 
 
 def _matched(networks: Network | Mapping[str, Network], query: Query) -> tuple[Network, ...]:
-    """The networks in the order of a query.
+    """Return the networks in the order of a query.
 
     Raises
     ------
     ProblemError
-        If one is missing, is not declared, or has other numbers of inputs or outputs.
+        If one is missing, is not declared, or its numbers of inputs or outputs do not match.
     """
     instance(networks, (Network, Mapping), "the networks", ProblemError, "map names to networks")
     needed = [said.name for said in query.networks if said.relation != "equal-to"]

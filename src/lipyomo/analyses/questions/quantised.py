@@ -1,8 +1,8 @@
-"""Values of quantised networks: step functions, bounded with the errors of rounding as inputs.
+"""Values of quantised networks: step functions, with rounding errors as additional inputs.
 
-Outer ends are those of the network of inputs and errors, over all errors of at most half a step:
-the step function is one of what these can make of it.  Inner ends are values of the step function
-itself, at points where every signal is proved not to lie between two steps.
+Outer ends are bounds of the network of inputs and errors, over all errors of at most half a step,
+which include those of the step function.  Inner ends are values of the step function itself, at
+points where every signal is proved not to lie between two steps.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from lipyomo.problems.result import Point, Status
 from lipyomo.problems.settings import Settings, SettingsKeywords, takes
 
 SAMPLES = 1024
-"""Points at which values are computed, to find attained ends."""
+"""Number of points at which values are computed, to find attained ends."""
 TRIES = 8
-"""Of these, how many of the best are looked at in ball arithmetic."""
+"""Number of the best of these that are evaluated in ball arithmetic."""
 
 
 def domain_with_errors(quantised: QuantisedNetwork, domain: Domain) -> Domain:
-    """The domain of a quantised network's inputs and errors, in steps.
+    """Return the domain of a quantised network's inputs and of its errors, in units of steps.
 
     Raises
     ------
     DomainError
-        If the domain is round.
+        If the domain is a ball.
     """
     half = np.full(quantised.rounded, 0.5)
     return beside(domain, -half, half) if half.size else domain
@@ -56,29 +56,29 @@ def quantised_range(
     settings: Settings | None = None,
     **changes: Unpack[SettingsKeywords],
 ) -> Range:
-    """Bounds of the least and the largest value of ``c . f`` over a domain.
+    """Bound the least and the largest value of ``c . f`` over a domain.
 
     Parameters
     ----------
     quantised : QuantisedNetwork
         f, a step function.
     domain : Domain
-        Of its inputs: a bounded box or polytope.
+        Domain of its inputs: a bounded box or polytope.
     functional, settings, **changes
-        As of `lipyomo.value_range`.
+        See `lipyomo.value_range`.
 
     Returns
     -------
     Range
-        Outer ends are proved with every error of rounding up to half a step on its own; inner ends
-        are attained by f.  The status is ``bounds`` where they are apart though the search is over.
+        Outer ends are proved with independent rounding errors of up to half a step; inner ends are
+        attained by f.  The status is ``bounds`` if the ends differ although the search is complete.
 
     Raises
     ------
     DomainError
-        If the domain is round.
+        If the domain is a ball.
     ProblemError
-        If the parts do not fit together, or the domain is unbounded.
+        If the arguments do not match, or the domain is unbounded.
     """
     chosen = question_settings(settings, changes)
     return _range(quantised, domain_with_errors(quantised, domain), functional, chosen)
@@ -91,21 +91,21 @@ def quantised_largest(
     settings: Settings | None = None,
     **changes: Unpack[SettingsKeywords],
 ) -> LargestValue:
-    """Bounds of ``sup |f(x)|_beta`` of a step function.
+    """Bound ``sup |f(x)|_beta`` of a step function.
 
     Parameters
     ----------
     quantised : QuantisedNetwork
         f.
     problems : sequence of LipschitzProblem
-        Of the network of its inputs and errors, on domains as of `domain_with_errors`.
+        Problems of the network of its inputs and errors, on domains of `domain_with_errors`.
     settings, **changes
-        As of `lipyomo.value_range`.
+        See `lipyomo.value_range`.
 
     Returns
     -------
     LargestValue
-        `x` is a point of the inputs.
+        Its `x` has the inputs only.
     """
 
     def ranged(problem: LipschitzProblem, row: FloatArray, own: Settings) -> Range:
@@ -120,7 +120,7 @@ def _range(
     functional: npt.ArrayLike | None,
     settings: Settings,
 ) -> Range:
-    """The range over a domain of inputs and errors."""
+    """Bound the range over a domain of inputs and errors."""
     outer = value_range(quantised.network, domain, functional, settings)
     if not quantised.rounded:
         return outer
@@ -150,7 +150,7 @@ def _range(
 def _attained(
     quantised: QuantisedNetwork, row: FloatArray, points: FloatArray
 ) -> tuple[FloatArray, tuple[float, float]] | None:
-    """The first of some points at which the value is known, with numbers around it."""
+    """Return the first of some points at which the value is known, and bounds of the value."""
     for point in points[:TRIES]:
         found = value_of(quantised, row, point)
         if found is not None:
@@ -161,7 +161,7 @@ def _attained(
 def value_of(
     quantised: QuantisedNetwork, row: FloatArray, point: FloatArray
 ) -> tuple[float, float] | None:
-    """Float64 numbers around ``c . f(x)``; None if a signal may lie between two steps.
+    """Enclose ``c . f(x)`` between float64 numbers; None if a signal may lie between two steps.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def value_of(
 
 
 def _rounds_to(signal: arb, to: float, step: float, low: float, high: float) -> bool:
-    """Whether a signal is proved to be rounded to a multiple of a step, and to no other."""
+    """Return whether a signal is proved to be rounded to this multiple of a step."""
     whole = arb(to) / arb(step)
     gap, half = signal / arb(step) - whole, arb(0.5)
     least, most = to == low * step, to == high * step

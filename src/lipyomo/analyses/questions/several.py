@@ -1,4 +1,4 @@
-"""Several problems at once, such as the parts of a domain that is a union: the largest constant."""
+"""The largest constant of several problems, such as those on the parts of a union of domains."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from lipyomo.problems.settings import Settings, SettingsKeywords, takes
 from lipyomo.search.engine.checkpoint import SearchStates, checkpoint_of
 
 LEAST = time.get_clock_info("monotonic").resolution
-"""Seconds that a part gets when time is over: there is a bound even so."""
+"""Time limit in seconds of a part once the time is up, which still gives a bound."""
 
 
 def shared(settings: Settings, clock: Clock, left: int, kept: Kept | None = None) -> Settings:
-    """Settings of a part where so many are left: they share the time, and end with the clock.
+    """Return settings for one of the `left` remaining parts, which share the time of the clock.
 
     Parameters
     ----------
     settings : Settings
-        Of the whole.
+        Settings of the whole.
     clock : Clock
     left : int
     kept : Kept, optional
-        Where the part keeps its state.
+        The place for the part's state.
     """
     share = max(clock.left / left, LEAST)
     own = replace(settings, time_limit=share, started=None, should_stop=lambda: clock.interrupted)
@@ -55,20 +55,20 @@ def solve_largest(
     Parameters
     ----------
     problems : sequence of LipschitzProblem
-        Of one network, in the same norms.
+        Problems of one network, with the same norms.
     method, settings, **changes
-        As for `lipyomo.solve`.  What is left of the time limit is shared by the problems to come.
+        See `lipyomo.solve`.  The remaining problems share the time that is left.
 
     Returns
     -------
     Result
-        Its witness is one of the problem with the largest lower end: ``details["part"]``.
-        ``details["parts"]`` has the interval of each.
+        Its witness is that of the problem ``details["part"]``, which has the largest lower end.
+        ``details["parts"]`` has the interval of each problem.
 
     Raises
     ------
     LipyomoError
-        If there is no problem, or one cannot be treated.
+        If there is no problem, or one is refused.
     """
     if not problems:
         raise ProblemError("there is no problem to solve.  Remedy: give one or more")
@@ -83,7 +83,7 @@ def solve_largest(
 
 
 def owner_of_all(problems: Sequence[LipschitzProblem]) -> Mapping[str, str]:
-    """Digests of what searches of several problems are about."""
+    """Return digests of the parts of several problems."""
     each = [owner_of(problem) for problem in problems]
     return {name: " ".join(owner.get(name, "") for owner in each) for name in each[0]}
 
@@ -95,7 +95,7 @@ def _solved(
     clock: Clock,
     file: SearchStates,
 ) -> Result:
-    """The result of all problems, one after the other."""
+    """Solve all problems, one after another."""
     found: list[Result] = []
     history: list[tuple[float, float, float]] = []
     for k, problem in enumerate(problems):
@@ -124,7 +124,7 @@ def _largest(
     history: list[tuple[float, float, float]],
     seconds: float,
 ) -> Result:
-    """The result of all from those of each."""
+    """Combine the results of all problems."""
     best = max(range(len(found)), key=lambda k: found[k].lower)
     widest = max(found, key=lambda one: one.upper)
     lower, upper = found[best].lower, widest.upper

@@ -1,7 +1,8 @@
-"""A Jacobian's entries, tilted so that one search of a largest derivative proves ends of them all.
+"""Tilted networks, with which one search for a largest derivative bounds all entries of a Jacobian.
 
-The network ``h(x) = +-f(x) + M S x`` has the derivatives ``+-J_ij + M_ij``, and if M_ij is C less
-the largest ``+-J_ij`` that is known to be attained, all of them are at most C, as far as is known.
+The network ``h(x) = +-f(x) + M S x`` has the derivatives ``+-J_ij + M_ij``.  With M_ij equal to C
+minus the largest known value of ``+-J_ij``, all of them are at most C unless an entry exceeds its
+known value.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from lipyomo.problems.problem import LipschitzProblem
 
 
 def tilted(network: Network, rows: FloatArray, skip: FloatArray, scale: FloatArray) -> Network:
-    """``rows . f(x) + scale . skip . x``, without rounding: x goes through beside the units.
+    """Return the network ``rows . f(x) + scale . skip . x``, exactly: x bypasses the units.
 
     Parameters
     ----------
     network : Network
     rows : ndarray, shape (p, m)
     skip : ndarray, shape (k, d)
-        With at most one entry a row, of size one.
+        At most one entry per row, of size one.
     scale : ndarray, shape (p, k)
     """
     beside = Network([Layer(skip, np.zeros(len(skip)))])
@@ -37,14 +38,14 @@ def tilted(network: Network, rows: FloatArray, skip: FloatArray, scale: FloatArr
 
 
 def _single_inputs(steps: Matrix) -> tuple[FloatArray, FloatArray]:
-    """The input that each direction moves, as rows (k, d) with one entry of size one; how far (k,).
+    """Return the input that each direction moves, as rows (k, d) of entry +-1, and how far (k,).
 
-    Of a single direction that moves several, the one that it moves farthest.
+    For a single direction that moves several inputs, it is the one that it moves farthest.
 
     Raises
     ------
     ProblemError
-        If there are several directions, and they move no single inputs, or two the same.
+        If one of several directions moves more than one input, or two move the same.
     """
     T = sp.csc_array(steps)
     d, k = T.shape
@@ -65,12 +66,12 @@ def _single_inputs(steps: Matrix) -> tuple[FloatArray, FloatArray]:
 
 @dataclass(frozen=True, eq=False)
 class Tilt:
-    """What a search of a tilted network asks.
+    """The question of a search of a tilted network.
 
     Attributes
     ----------
     offsets : ndarray, shape (2, p, k)
-        M, of the negatives and of the entries.
+        M, for the negatives of the entries and for the entries.
     cutoff : float
         C.
     slack : float
@@ -82,12 +83,12 @@ class Tilt:
     slack: float
 
     def encode(self) -> Arrays:
-        """As plain arrays."""
+        """Encode as plain arrays."""
         return {"offsets": self.offsets, "numbers": np.array([self.cutoff, self.slack])}
 
     @classmethod
     def decode(cls, arrays: Arrays) -> Tilt:
-        """From these."""
+        """Restore what `encode` returned."""
         return cls(arrays["offsets"], *arrays["numbers"].tolist())
 
 
@@ -103,7 +104,7 @@ class TiltedEntries:
     skip : ndarray, shape (k, d)
         The input that each direction moves, with its sign.
     reach : ndarray, shape (k,)
-        How far it moves it.
+        How far each direction moves its input.
     """
 
     problem: LipschitzProblem
@@ -113,19 +114,19 @@ class TiltedEntries:
 
     @classmethod
     def along(cls, problem: LipschitzProblem, steps: Matrix, rows: FloatArray) -> TiltedEntries:
-        """Those along the columns of `steps` (d, k).
+        """Make the entries along the columns of `steps` (d, k).
 
         Raises
         ------
         ProblemError
-            If there are several directions, and they move no single inputs, or two the same.
+            If one of several directions moves more than one input, or two move the same.
         """
         return cls(problem, rows, *_single_inputs(steps))
 
     def tilt(self, ends: EntryEnds, only: End | None = None) -> Tilt:
-        """C and M, with ``attained + M reach = C``, but for rounding.
+        """Choose C and M, with ``attained + M reach = C`` up to rounding.
 
-        Entries that are settled have no say, nor have the others of one that is asked for alone.
+        Finished entries, or all but `only`, get offsets with which they stay below C.
         """
         attained, active = ends.attained, ends.is_open
         tolerance = float(ends.tolerance[active.any(axis=0)].min())
@@ -141,7 +142,7 @@ class TiltedEntries:
         return Tilt(offsets, C, float(np.clip(0.5 * tolerance / C, EQUAL, CLOSED)))
 
     def joint(self, tilt: Tilt) -> LipschitzProblem:
-        """The largest derivative of the network that is tilted so."""
+        """Return the problem of the tilted network's largest derivative."""
         rows = np.concatenate([-self.rows, self.rows])
         network = tilted(self.problem.network, rows, self.skip, np.concatenate(list(tilt.offsets)))
         domain, at_fixed = self.problem.domain, self.problem.at_fixed

@@ -46,29 +46,29 @@ def value_range(
     settings: Settings | None = None,
     **changes: Unpack[SettingsKeywords],
 ) -> Range:
-    """The least and the largest value of ``c . f`` over a domain.
+    """Bound the least and the largest value of ``c . f`` over a domain.
 
     Parameters
     ----------
     network : Network
         f.
     domain : Domain
-        A bounded one: a box, a ball, or a polytope; inputs may be frozen.
+        A bounded box, ball, or polytope; inputs may be frozen.
     functional : array_like, shape (m,), optional
         c; not needed for a network with one output.
     settings, **changes : optional
-        As of `lipyomo.derivative_range`; a checkpoint is possible, too.
+        See `lipyomo.derivative_range`; a checkpoint is possible as well.
 
     Returns
     -------
     Range
-        Attained ends are values at the witnesses, in exact arithmetic on the weights as they are,
-        or in balls where units are smooth.
+        Attained ends are values at the witnesses, in exact arithmetic on the weights as given, or
+        in ball arithmetic for smooth units.
 
     Raises
     ------
     ProblemError
-        If the parts do not fit together, or the domain is unbounded.
+        If the arguments do not match, or the domain is unbounded.
 
     Examples
     --------
@@ -98,33 +98,33 @@ def least_value(
     boxes: bool = False,
     kept: Kept | None = None,
 ) -> tuple[float, int]:
-    """A number that no value of a network with one output is below.
+    """Bound the values of a network with one output from below.
 
     Parameters
     ----------
     network : Network
     domain : Domain
-        A bounded one.
+        A bounded domain.
     settings : Settings
     above : float, optional
-        The search ends as soon as it is known that no value is below this number.
+        The search ends once all values are proved to be at least this.
     sample : callable, optional
-        Hears of points with ever smaller values.
+        Called with points of ever smaller values.
     boxes : bool, optional
-        Whether to halve boxes where the network is piecewise linear, too, which is quicker with
-        few inputs and many units; by default phases of units are split there.
+        Whether to search over boxes also if the network is piecewise linear, which is quicker with
+        few inputs and many units; by default the search is over phases of units then.
     kept : Kept, optional
-        Where the search keeps its state, and from where it goes on.
+        The place for the state of the search, from which it resumes.
 
     Returns
     -------
     (float, int)
-        The number, and the nodes of the search.
+        The bound, and the number of nodes.
 
     Raises
     ------
     ProblemError
-        As of `value_range`.
+        See `value_range`.
     """
     clock = Clock(settings.time_limit, settings.should_stop, settings.started)
     ready = _Ready.of(network, domain, None, settings.seed)
@@ -146,20 +146,20 @@ def least_value(
 
 @dataclass(frozen=True, eq=False)
 class _Ready:
-    """A network and a domain without inputs that cannot move.
+    """A network and a domain without frozen inputs.
 
     Attributes
     ----------
     network : Network
-        With bounded slopes.
+        The network, with bounded slopes on the domain.
     reduced : Reduction
     domain : Domain
     row : ndarray, shape (m,)
     scale : float
-        The size of the values.
+        Typical size of the values.
     seed : int
     constant : bool
-        Whether nothing moves the value.
+        Whether the value is constant.
     """
 
     network: Network
@@ -174,12 +174,12 @@ class _Ready:
     def of(
         cls, network: Network, domain: Domain, functional: npt.ArrayLike | None, seed: int
     ) -> _Ready:
-        """What is left to be searched.
+        """Check the arguments of `value_range`, and remove frozen inputs.
 
         Raises
         ------
         ProblemError
-            As of `value_range`.
+            See `value_range`.
         """
         check_parts(network, domain)
         row = chosen_functional(network, functional)
@@ -194,20 +194,20 @@ class _Ready:
         return cls(network, reduced, domain, row, _scale(reduced.network, row, sample), seed)
 
     def value_at(self, x: FloatArray) -> tuple[float, float]:
-        """Ends of the value at a point of the given domain."""
+        """Enclose the value at a point of the original domain."""
         return value_at(self.network, self.row, x)
 
     def pipeline(
         self, sign: float, enough: float = -math.inf, boxes: bool = False
     ) -> Searching[Any, Any]:
-        """What searches the largest value of a sign, up to a bound that is good enough."""
+        """Make the pipeline that finds the largest of the values times `sign`, down to `enough`."""
         network = self.reduced.network
         question = ValueQuestion(network, sign * self.row, self.domain, self.scale, enough)
         search = value_in_boxes if boxes else kind_of(network).largest_value
         return search(question, self.seed)
 
     def owner(self) -> dict[str, str]:
-        """Digests of what is searched."""
+        """Return digests of the parts of the question."""
         return {
             "network": network_digest(self.reduced.network),
             "domain": domain_digest(self.domain),
@@ -215,7 +215,7 @@ class _Ready:
         }
 
     def lifted(self, at: Point | None) -> Point | None:
-        """The input of the given network."""
+        """Return the corresponding input of the original network."""
         return None if at is None else Point.at(self.reduced.lift_point(at.point))
 
 
@@ -225,17 +225,17 @@ def both_ends(
     clock: Clock,
     owner: Callable[[], dict[str, str]],
 ) -> Range:
-    """Both ends: the largest values that two searches find, that of minus one and that of one.
+    """Bound both ends of a range by two searches: for the largest value of -f, and of f.
 
     Parameters
     ----------
     pipeline : callable
-        From a sign to what searches values of that sign.
+        Makes the pipeline that finds the largest value of f times a sign.
     settings : Settings
     clock : Clock
-        For both together.
+        Time for both searches together.
     owner : callable
-        Digests of what is searched, for a checkpoint.
+        Returns digests of the question, for a checkpoint.
     """
     ends: list[Found[Any]] = []
     scarce = clock
@@ -267,9 +267,9 @@ def both_ends(
 
 
 def _scale(network: Network, row: FloatArray, points: FloatArray) -> float:
-    """The size of ``c . f`` at some points, and some of that of the terms that cancel in it.
+    """Estimate the size of ``c . f`` from points, or a share of its terms' size if this is larger.
 
-    Values of a difference can be far smaller than its parts', and are not known better than these.
+    The values of a difference can be far smaller than its terms, whose errors limit its accuracy.
     """
     h = points
     for layer in network.hidden:
@@ -284,7 +284,7 @@ def _point(found: Found[Any]) -> Point | None:
 
 
 def _heard(settings: Settings, clock: Clock, sign: float) -> Callable[..., object]:
-    """What tells the caller how far one end is."""
+    """Return the callback that reports the progress on one end."""
 
     def hear(point: FloatArray | None, upper: float, nodes: int, message: str) -> None:
         if settings.progress is not None:
