@@ -28,7 +28,7 @@ from lipyomo_check.semidefinite import Tangents
 def bounded_case(recording: Recording, case: Case) -> Case:
     """Add semidefinite bounds to a case with a form, and close targets proved low enough."""
     unknown = np.full(case.ours.targets.size, np.inf)
-    ours, aim = case.ours.but(proved=unknown, target_bounds=unknown), recording.aim
+    ours, aim = replace(case.ours, proved=unknown, target_bounds=unknown), recording.aim
     found = bound_targets(recording.search, ours, case.known_form, aim, 0.0, recording.clock)
     ours, most = found.node, aim * (1.0 + recording.params.aim)
     steps: list[Step] = []
@@ -41,7 +41,8 @@ def bounded_case(recording: Recording, case: Case) -> Case:
                 steps.append(step)
                 continue
         kept.append(index)
-    ours = ours.but(
+    ours = replace(
+        ours,
         targets=ours.targets[kept],
         target_bounds=ours.target_bounds[kept],
         proved=ours.proved[kept],

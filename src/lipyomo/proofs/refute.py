@@ -49,7 +49,7 @@ def refuted(recording: Recording, case: Case, statistics: Statistics) -> tuple[C
         (near,) = points.visit(found.point[None], np.array([found.margin]))
         kinked = np.flatnonzero(recording.search.system.kinked)
         inside = points.pool.within(near, case.ours.phases, kinked)
-        case = replace(case, ours=case.ours.but(points=inside))
+        case = replace(case, ours=replace(case.ours, points=inside))
     statistics = statistics.counting(programs=1, empty_by_program=int(weights is not None))
     return case if weights is None else case.end(["empty", weights]), statistics
 

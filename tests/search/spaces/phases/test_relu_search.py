@@ -120,7 +120,7 @@ def test_bounds_that_are_not_proved_close_nothing_once_an_incumbent_overtakes_th
     (root,) = _some_nodes(home, 0)
     assert root.bound > truth * (1 + 1e-6)
     low = np.full(root.targets.size, 0.5 * truth)
-    node = root.but(target_bounds=low, proved=np.full(low.size, np.inf))
+    node = replace(root, target_bounds=low, proved=np.full(low.size, np.inf))
     outcome = home.process(home.plan([node], travels=False), Clock(), lambda: None)
     bounds = [child.bound for child in outcome.children]
     assert max([*bounds, *(bound for _, bound in outcome.fathomed)]) >= truth * (1 - 1e-9)

@@ -162,7 +162,8 @@ def bound_targets(
         if state.value > max(reached, cutoff):
             worst, reached = found, state.value
     wanted = set(node.targets.tolist())
-    node = node.but(
+    node = replace(
+        node,
         target_bounds=bounds,
         proved=proved,
         certificates={target: own for target, own in certificates.items() if target in wanted},
@@ -239,7 +240,7 @@ def bound_switched(
         report(float(bounds.max()))
     above = [target for target, bound in zip(targets, bounds, strict=True) if bound > cutoff]
     minima = {target: minima[target] for target in above if target in minima}
-    node = node.but(target_bounds=bounds, proved=proved, minima=minima)
+    node = replace(node, target_bounds=bounds, proved=proved, minima=minima)
     ahead = None if worst is None else Ahead(worst.bound, worst.off, worst.on)
     return BoundedNode(node, ahead, solved)
 
@@ -260,7 +261,7 @@ def with_root(node: Node, root: RootBounds) -> Node:
         target: DualCertificate(target, units, y) for target, y in root.multipliers.items()
     }
     bounds = np.minimum(node.target_bounds, proved)
-    return node.but(proved=proved, target_bounds=bounds, certificates=certificates)
+    return replace(node, proved=proved, target_bounds=bounds, certificates=certificates)
 
 
 def proved(context: Context, node: Node) -> Node:
@@ -280,7 +281,7 @@ def proved(context: Context, node: Node) -> Node:
             forms[key] = context.system.form(phases)
         bound = context.bounder.prover.bound(forms[key], target, own.multipliers, own.signs)
         known[index] = min(bound, float(known[index]))
-    return node.but(proved=known, target_bounds=known)
+    return replace(node, proved=known, target_bounds=known)
 
 
 def fixed(
@@ -307,5 +308,5 @@ def fixed(
         statistics = statistics.counting(fixed=count)
         more = np.flatnonzero(remaining.phases != node.phases)
         inside = points.pool.within(node.points, remaining.phases, more)
-        part = replace(part, node=remaining.but(points=inside))
+        part = replace(part, node=replace(remaining, points=inside))
     return part, statistics

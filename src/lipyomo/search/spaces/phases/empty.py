@@ -58,7 +58,7 @@ def with_interior(
         visited = points.visit(np.array(near), np.array(margins))
         for k, inside in zip(numbers, visited, strict=True):
             node = claims[k].node
-            node = node.but(points=points.pool.within(inside, node.phases, units))
+            node = replace(node, points=points.pool.within(inside, node.phases, units))
             claims[k] = replace(claims[k], node=node)
     solved = region.solved - before
     return claims, statistics.counting(programs=solved, empty_by_program=empty, empty=empty)

@@ -170,7 +170,8 @@ def _taken(
     if not stack.alive[b]:
         return part.fathom(-np.inf)
     proved = np.minimum(part.node.proved, sizes[part.node.targets])
-    node = part.node.but(
+    node = replace(
+        part.node,
         phases=stack.phases[b].copy(),  # a view would keep the whole batch in memory
         lower=stack.lower[b].copy(),
         upper=stack.upper[b].copy(),
@@ -248,5 +249,5 @@ def _with_candidates(
             units, features, statistics = rule(
                 context, part.node, part.known_form, part.worst, statistics, weights, cutoff
             )
-            claims[k] = replace(part, node=part.node.but(candidates=units, features=features))
+            claims[k] = replace(part, node=replace(part.node, candidates=units, features=features))
     return claims, statistics

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -177,10 +176,6 @@ class Node:
         """Whether its branching candidates are known."""
         return self.candidates.size > 0
 
-    def but(self, **changes: Any) -> Node:
-        """Return the node with some fields changed."""
-        return replace(self, **changes)
-
     def sides(self, unit: int) -> list[Node]:
         """Return the two children of a split on an unstable unit."""
         children = []
@@ -188,7 +183,7 @@ class Node:
             phases = self.phases.copy()
             phases[unit] = phase
             trail = (*self.trail, Split(unit, int(phase)))
-            children.append(self.but(phases=phases, trail=trail))
+            children.append(replace(self, phases=phases, trail=trail))
         return children
 
 
@@ -313,7 +308,8 @@ class Part:
         if keep.all():
             return self
         dropped = max(node.dropped, float(node.target_bounds[~keep].max()))
-        node = node.but(
+        node = replace(
+            node,
             dropped=dropped,
             targets=node.targets[keep],
             target_bounds=node.target_bounds[keep],
@@ -328,4 +324,4 @@ class Part:
         if not stale.any():
             return self
         bounds = np.where(stale, node.proved, node.target_bounds)
-        return replace(self, node=node.but(target_bounds=bounds))
+        return replace(self, node=replace(node, target_bounds=bounds))
