@@ -1,4 +1,4 @@
-"""Numbers from words and numpy files."""
+"""Reading numbers from options and from NumPy files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lipyomo.base.system.outputs import shown
 from lipyomo.cli.words import UsageError
 
 Side = float | FloatArray
-"""One number for all inputs, or one for each."""
+"""One number for all inputs, or one per input."""
 
 
 def read_array(text: str, option: str) -> FloatArray:
@@ -22,7 +22,7 @@ def read_array(text: str, option: str) -> FloatArray:
     Raises
     ------
     UsageError
-        If there is no such file, or it holds something else.
+        If the file does not exist or contains something else.
     """
     path = Path(text)
     loaded = load_numpy(path, option)
@@ -40,7 +40,7 @@ def read_archive(path: Path, option: str) -> dict[str, FloatArray]:
     Raises
     ------
     UsageError
-        If there is no such file, or it holds something else.
+        If the file does not exist or contains something else.
     """
     loaded = load_numpy(path, option)
     if isinstance(loaded, np.ndarray):
@@ -52,7 +52,7 @@ def read_archive(path: Path, option: str) -> dict[str, FloatArray]:
 
 
 def load_numpy(path: Path, option: str) -> np.ndarray | dict[str, np.ndarray]:
-    """Read a numpy file, never unpickling anything."""
+    """Read a NumPy file, without unpickling."""
     try:
         return read_arrays(path)
     except OSError as error:
@@ -66,14 +66,14 @@ def load_numpy(path: Path, option: str) -> np.ndarray | dict[str, np.ndarray]:
 
 
 def check_numbers(array: np.ndarray, path: Path, option: str) -> FloatArray:
-    """Check that an array holds numbers."""
+    """Check that an array contains numbers."""
     if array.dtype.kind not in "fiub":
         raise UsageError(f"{option}: '{path}' holds {array.dtype} entries, expected numbers")
     return array.astype(np.float64)
 
 
 def read_numbers(text: str, option: str) -> FloatArray:
-    """Read numbers such as ``1,-1``, or those of a ``.npy`` file, in a row."""
+    """Read numbers such as ``1,-1``, or those of a ``.npy`` file, flattened."""
     if text.endswith(".npy"):
         return read_array(text, option).reshape(-1)
     try:
@@ -85,7 +85,7 @@ def read_numbers(text: str, option: str) -> FloatArray:
 
 
 def read_side(text: str, option: str) -> Side:
-    """Read a number for all inputs, or one for each."""
+    """Read a number for all inputs, or one per input."""
     try:
         return read_number(text)
     except ValueError:
@@ -95,11 +95,11 @@ def read_side(text: str, option: str) -> Side:
 
 
 def read_pair(text: str, option: str) -> tuple[Side, Side]:
-    """Read ``LO,HI``, or one ``LO:HI`` for each input such as ``0.2:5,0:0.95``."""
+    """Read ``LO,HI``, or one ``LO:HI`` per input, such as ``0.2:5,0:0.95``."""
     parts = [part.strip() for part in text.split(",")]
     try:
         low, high = np.array([list(map(read_number, part.split(":"))) for part in parts]).T
-    except ValueError:  # other numbers of parts, or files
+    except ValueError:  # not pairs of numbers; files, for example
         pass
     else:
         return low, high

@@ -1,4 +1,4 @@
-"""The start of a command: its workers start while its modules are imported."""
+"""Start of a command: worker processes start while modules are imported."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from lipyomo.base.system.imports import importing
 
 
 def import_and_run(arguments: argparse.Namespace, began: float) -> int:
-    """Run the main job; workers of its search start while its modules are imported.
+    """Run the main job; worker processes of its search start while modules are imported.
 
     Parameters
     ----------
     arguments : Namespace
-        Of `lipyomo.cli.options.main_parser`.
+        Arguments from `lipyomo.cli.options.main_parser`.
     began : float
         Value of ``time.monotonic()`` when the command began.
     """
     from lipyomo.base.system.parallel import (
-        called_early,  # only now: --help and wrong options answer at once
+        called_early,  # imported here, so that --help and wrong options are fast
     )
 
     searches = arguments.dask is None and arguments.method in ("auto", "bnb")

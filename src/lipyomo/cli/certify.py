@@ -1,4 +1,4 @@
-"""``lipyomo certify``: which points of a data set keep their class under small perturbations."""
+"""``lipyomo certify``: certified robustness of a classifier at the points of a data set."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ example:
 
 
 def run(words: Sequence[str]) -> int:
-    """Run ``lipyomo certify`` with the words after it; returns the exit code."""
+    """Run ``lipyomo certify`` with these arguments; return the exit code."""
     arguments = _parser().parse_args(words)
     radius = arguments.radius
     settings = PointSettings(
@@ -131,7 +131,7 @@ def _line(found: dict[str, Any]) -> str:
 
 
 def _units(network: Network) -> str:
-    """In which units radii are; a network may scale its inputs before anything else."""
+    """Describe the units of radii; the network's first layers may scale its inputs."""
     scales = np.ones(network.input_dim)
     for layer in network.layers:
         if not layer.is_affine or layer.weight.shape != (scales.size, scales.size):
@@ -148,7 +148,7 @@ def _units(network: Network) -> str:
 
 
 def _radii(report: RobustnessReport, network: Network) -> str:
-    """The radius of the verdicts, with its units."""
+    """Describe the radius of the verdicts, with its units."""
     radii = report.radii
     ends = [f"{radius:g}" for radius in (radii[0], radii[-1])] if radii else ["-"]
     return f"{' to '.join(dict.fromkeys(ends))}, in {_units(network)}"

@@ -1,4 +1,4 @@
-"""What the system knows by number: exit codes and standard streams."""
+"""Exit codes, and numbers of the standard streams."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ class Exit(IntEnum):
     """Exit codes of every command."""
 
     DONE = 0
-    """All that was asked for is known."""
+    """The result is as asked for."""
     FAILED = 1
-    """The input was wrong, nothing came out, or a file could not be written."""
+    """The input was wrong, there is no result, or a file could not be written."""
     OPEN = 2
-    """What is known holds, but less than was asked for."""
+    """The result is valid, but less than was asked for."""
 
 
 def worst(codes: Collection[int]) -> Exit:
-    """The exit code of a command whose parts have these."""
+    """Return the exit code of a command from those of its parts."""
     return next(code for code in (Exit.FAILED, Exit.OPEN, Exit.DONE) if code in codes)
 
 

@@ -52,7 +52,7 @@ example:
 
 
 def run(words: Sequence[str]) -> int:
-    """Run ``lipyomo compare`` with the words after it; returns the exit code."""
+    """Run ``lipyomo compare`` with these arguments; return the exit code."""
     arguments = _parser().parse_args(words)
     if arguments.methods == ():
         raise UsageError("--methods: no method is named.  Remedy: see 'lipyomo methods'")
@@ -77,7 +77,7 @@ def run(words: Sequence[str]) -> int:
                 arguments.memory_limit,
                 arguments.jobs,
             )
-            # Closing the generator kills the methods that still run.
+            # closing the generator kills methods that are still running
             running = cast(Generator[Row, None, None], rows)
             with contextlib.closing(running), contextlib.suppress(KeyboardInterrupt):
                 for row in running:
@@ -127,7 +127,7 @@ def _problem(path: Path, arguments: argparse.Namespace) -> LipschitzProblem:
 
 
 def _options(words: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Read METHOD.NAME=VALUE words."""
+    """Read options METHOD.NAME=VALUE."""
     found: dict[str, dict[str, Any]] = {}
     for word in words:
         method, dot, rest = word.partition(".")
@@ -145,9 +145,9 @@ def _options(words: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 
 def _teller(quiet: bool) -> Callable[[Row], None]:
-    """A function to call with each row as it comes: a line on stderr, under one header.
+    """Return a function that prints each row as a line on stderr, under one header.
 
-    Errors are not among them: they are relative to what all methods found.
+    Errors are not printed, since they are relative to the results of all methods.
     """
     waiting = [HEAD]
 
@@ -160,7 +160,7 @@ def _teller(quiet: bool) -> Callable[[Row], None]:
 
 
 def _cells(row: Row, open_: bool = False) -> tuple[str, ...]:
-    """A row as text; the value is rounded in the direction in which it is a bound."""
+    """Format a row; the value is rounded in the direction in which it is a bound."""
     value = "-"
     if row.value is not None:
         value = up(row.value, 7) if row.guarantee == "upper" else down(row.value, 7)
@@ -173,7 +173,7 @@ def _cells(row: Row, open_: bool = False) -> tuple[str, ...]:
 
 
 def _show(panels: Sequence[Sequence[Row]], arguments: argparse.Namespace) -> bool:
-    """Print the rows, and draw them; False if the picture could not be written."""
+    """Print and plot the rows; return False if the picture could not be written."""
     rows = [row for panel in panels for row in panel]
     if arguments.json:
         print(to_json(rows))

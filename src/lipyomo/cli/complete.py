@@ -1,6 +1,6 @@
 """Shell completion by argcomplete (extra ``completion``).
 
-``eval "$(register-python-argcomplete lipyomo)"`` in a shell's start-up file switches it on.
+``eval "$(register-python-argcomplete lipyomo)"`` in a shell's start-up file enables it.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ ASKED = "_ARGCOMPLETE"
 
 
 def asked_words() -> list[str] | None:
-    """The words of the command line that a shell wants completed; None if none asks."""
+    """Return the words of a command line to be completed; None without such a request."""
     if ASKED not in os.environ:
         return None
     return os.environ.get("COMP_LINE", "").split()[1:]
 
 
 def complete(parser: argparse.ArgumentParser, subcommands: Iterable[str]) -> None:
-    """Answer the shell, if it asks, with the options of `parser`, and leave.
+    """Answer a completion request of the shell, if there is one, and exit.
 
     Parameters
     ----------
     parser : ArgumentParser
     subcommands : iterable of str
-        Words that may stand in the place of the first file.
+        Words that are allowed in place of the first file.
     """
     if ASKED not in os.environ:
         return
@@ -35,7 +35,7 @@ def complete(parser: argparse.ArgumentParser, subcommands: Iterable[str]) -> Non
     except ImportError:
         return
     of_subcommand = parser.prog.split()[1:]
-    if of_subcommand:  # how many words stand before those of the parser
+    if of_subcommand:  # number of words before those of the parser
         os.environ[ASKED] = str(1 + len(of_subcommand))
     argcomplete.autocomplete(parser, default_completer=_Files(list(subcommands)))
 

@@ -1,4 +1,4 @@
-"""Options from a TOML file: ``--config FILE``, with the same names as on the command line."""
+"""Options from a TOML file (``--config FILE``), with the same names as on the command line."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ OPTION = "--config"
 
 
 class ConfigError(LipyomoError):
-    """A file of options cannot be read, or holds something else."""
+    """A file of options cannot be read or is invalid."""
 
 
 def expand(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[str]:
-    """Put the options of a file in front of the words, so that the command line wins.
+    """Insert the options of a file before the words, so that the command line has precedence.
 
     Parameters
     ----------
     parser : ArgumentParser
-        Knows which options there are.
+        Defines the known options.
     words : sequence of str
 
     Raises
     ------
     ConfigError
-        If there is no such file, or a key is no option.
+        If the file cannot be read, or a key is no option.
     """
     path, rest = _take(words)
     if path is None:
@@ -72,7 +72,7 @@ def expand(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[str]:
 
 
 def _take(words: Sequence[str]) -> tuple[str | None, list[str]]:
-    """The file that ``--config`` names, and the other words."""
+    """Return the file given by ``--config``, and the other words."""
     path, rest = None, list(words)
     for position, word in enumerate(words):
         if word == OPTION:

@@ -16,12 +16,12 @@ from lipyomo.problems.settings import Settings
 def cross_check(
     problem: LipschitzProblem, method: str, settings: Settings, first: Result, solver: str
 ) -> Result:
-    """The result, with the agreement of `solver` in ``details['cross_check']``.
+    """Solve with another solver; add its interval to the result as ``details['cross_check']``.
 
     Raises
     ------
     SolverError
-        If the two intervals have no value in common, or the method used no solver.
+        If the two intervals are disjoint, or the method used no solver.
     """
     if first.solver is None:
         raise SolverError(

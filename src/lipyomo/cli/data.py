@@ -1,4 +1,4 @@
-"""Data sets from files: inputs, a row a point, and labels where there are some."""
+"""Data sets from files: inputs, one point per row, and possibly labels."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ def read_data(
 ) -> DataSet:
     """Read ``.npz``, ``.npy`` or ``.csv``.
 
-    An ``.npz`` holds the inputs as ``inputs``, ``images``, ``x``, ``data`` or ``points``, and maybe
+    An ``.npz`` has inputs as ``inputs``, ``images``, ``x``, ``data`` or ``points``, and possibly
     classes as ``labels``, ``y`` or ``targets``.  A ``.csv`` (also with semicolons, or tabs) has one
-    row a point, with or without a header, whose columns are told apart by
-    `lipyomo.analyses.certification.columns.read_columns`; so is a ``.npy`` file of rows of numbers.
+    point per row, with or without a header; its columns are identified by
+    `lipyomo.analyses.certification.columns.read_columns`, as are those of a ``.npy`` file.
 
     Parameters
     ----------
     path : Path
     network : Network
     inputs, label : optional
-        Columns of a table, as of `read_columns`.
+        Columns of a table; see `read_columns`.
 
     Raises
     ------
     LipyomoError
-        If the file cannot be read or holds no rows, or it is not clear which columns are meant.
+        If the file cannot be read or has no rows, or its columns cannot be identified.
     """
     if path.suffix.lower() in TABLES:
         data = _read_csv(path, network, inputs, label)
@@ -125,18 +125,18 @@ def _read_csv(
     columns = read_columns(header, width, network.input_names, size, inputs, label)
     table = np.full((len(rows), width), "", dtype=object)
     for place, row in zip(table, rows, strict=True):
-        if len(row) == width:  # a row of another length is torn: none of its cells is trusted
+        if len(row) == width:  # no cell of a row of another length is used
             place[:] = row
     return table_entries(table, columns)
 
 
 def _header(rows: list[list[str]], path: Path) -> list[str] | None:
-    """The names in the first row, if these are names.
+    """Return the first row if it has the names of columns, else None.
 
     Raises
     ------
     UsageError
-        If that is not clear.
+        If this is ambiguous.
     """
     if not rows:
         return None
@@ -159,7 +159,7 @@ def _header(rows: list[list[str]], path: Path) -> list[str] | None:
         )
     counted = [str(k) for k in range(len(first))]
     if first[0] == "" and len(first) > 1 and first[1:] == counted[:-1]:
-        return first  # of a frame without names of its own, with its index
+        return first  # a data frame without column names, written with its index
     if len(first) > 1 and first == counted:
         raise UsageError(
             f"DATA: {shown(path)}: the first row, {','.join(first[:12])}, may be numbers of "
@@ -171,14 +171,14 @@ def _header(rows: list[list[str]], path: Path) -> list[str] | None:
 def _aligned(
     header: list[str] | None, rows: list[list[str]], path: Path
 ) -> tuple[list[str] | None, list[list[str]], int]:
-    """Header, rows, and the number of columns that most rows have.
+    """Return header, rows, and the number of columns of most rows.
 
-    Rows may have one cell more than the header: an empty last one, or the number of the row.
+    Rows may have one cell more than the header: an empty last one, or a row number in front.
 
     Raises
     ------
     UsageError
-        If rows and header have other lengths.
+        If the lengths of rows and header do not match.
     """
     width = Counter(map(len, rows)).most_common(1)[0][0]
     if header is None or width == len(header):
@@ -198,9 +198,9 @@ _COMMA = re.compile(r'\s*"?[-+]?\d*,\d+([eE][-+]?\d+)?"?\s*')
 
 
 def _refuse_decimal_commas(lines: list[str], path: Path) -> None:
-    """Refuse a file most of whose rows have numbers such as 0,5; a single row is a bad row.
+    """Refuse a file if most rows have numbers such as 0,5 between semicolons, tabs or quotes.
 
-    They stand between semicolons, tabs or quotes.
+    A few such rows only count as bad rows.
     """
     found = []
     for row, line in enumerate(lines, 1):

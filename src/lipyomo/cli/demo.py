@@ -1,4 +1,4 @@
-"""``lipyomo demo``: the main job on a network that comes with the package."""
+"""``lipyomo demo``: the main job on a network that is part of the package."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lipyomo.cli.options import main_parser
 NETWORK = Path(__file__).resolve().with_name("iris.onnx")
 """A copy of ``models/iris.onnx``, a classifier: 4 lengths in centimetres, 3 species, 16 ReLUs."""
 SIDE = "0,8"
-"""Ends of all sides of the box, unless one of the following says where the inputs are."""
+"""The default box, used unless one of the options in `DOMAINS` is given."""
 DOMAINS = ("box", "ball", "polytope", "vnnlib", "everywhere")
 
 DESCRIPTION = """\
@@ -26,7 +26,7 @@ unless another domain is.
 
 
 def run(words: Sequence[str]) -> int:
-    """Run ``lipyomo demo`` with further options of the main job; returns the exit code."""
+    """Run ``lipyomo demo`` with further options of the main job; return the exit code."""
     began = time.monotonic()
     all_words = [str(NETWORK), *words]
     parser = main_parser(screen=f"usage: lipyomo demo [OPTIONS]\n\n{DESCRIPTION}")

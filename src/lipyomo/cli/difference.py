@@ -1,4 +1,4 @@
-"""``lipyomo difference``: the main job on what two networks differ by."""
+"""``lipyomo difference``: the main job on the difference of two networks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ example:
 
 
 def run(words: Sequence[str]) -> int:
-    """Run ``lipyomo difference`` with the words after it; returns the exit code."""
+    """Run ``lipyomo difference`` with these arguments; return the exit code."""
     began = time.monotonic()
     parser = Parser("lipyomo difference", DESCRIPTION, EXAMPLE)
     add_options(parser, "NET", metavar="A", help="an ONNX file")

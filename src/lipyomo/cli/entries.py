@@ -1,4 +1,4 @@
-"""What commands on a network and a domain share: these, its outputs, and limits of the search."""
+"""Options shared by commands: a network, its outputs, a domain, and limits of the search."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ from lipyomo.search.engine.checkpoint import SearchStates, checkpoint_of
 Answer = TypeVar("Answer")
 
 KEPT = ("checkpoint", "resume", "overwrite")
-"""Options of a search that keeps its state."""
+"""Options of checkpoints."""
 
 
 def add_entries(parser: Parser, everywhere: bool) -> None:
-    """Add a network, which of its outputs are meant, a domain and limits.
+    """Add options for a network, a choice of its outputs, a domain, and limits.
 
     Parameters
     ----------
     parser : Parser
     everywhere : bool
-        Whether the domain may be all of R^d.
+        Whether to allow all of R^d as domain.
     """
     add_options(parser, "NET", CONFIG, "--output-node", "--fix")
     rows = parser.add_mutually_exclusive_group()
@@ -62,12 +62,12 @@ def add_entries(parser: Parser, everywhere: bool) -> None:
 
 
 def add_limits(parser: Parser) -> None:
-    """Add limits of a search, and who does it; see `search_settings`."""
+    """Add options for limits and workers of a search; see `search_settings`."""
     add_options(parser, "--time-limit", "--memory-limit", "--workers", "--dask", "--seed")
 
 
 def read_case(arguments: Namespace, began: float) -> tuple[Network, Domain]:
-    """The network and the domain, as of `read_given`."""
+    """Read the network and the domain; see `read_given`."""
     given, domain = read_given(arguments, began)
     return given.network, domain
 
@@ -75,7 +75,7 @@ def read_case(arguments: Namespace, began: float) -> tuple[Network, Domain]:
 def read_given(
     arguments: Namespace, began: float, rounds: bool = False
 ) -> tuple[NamedNetwork, Domain]:
-    """What is given, and the domain of its inputs; the import keeps the limits of the command.
+    """Read the network and its domain, within the limits of the command.
 
     Parameters
     ----------
@@ -83,12 +83,12 @@ def read_given(
     began : float
         Value of ``time.monotonic()`` when the command began.
     rounds : bool, optional
-        Whether the network may round signals.
+        Whether quantised networks are allowed.
 
     Raises
     ------
     LipyomoError
-        If a file is refused, the domain is none, or a limit does not suffice.
+        If a file is refused, the domain is invalid, or a limit is too low.
     """
     memory = arguments.memory_limit
     if memory is not None:
@@ -108,16 +108,16 @@ def search_settings(
     progress: ProgressCallback | None = None,
     started: float | None = None,
 ) -> Settings:
-    """The settings of a search, or of one of several with a share of the time.
+    """Return the settings of a search, or of one of several with a share of the time.
 
     Parameters
     ----------
     arguments : Namespace
-        With `workers`, `dask` and `seed`, and maybe a checkpoint.
+        Has `workers`, `dask` and `seed`, and possibly a checkpoint.
     time_limit : float
     should_stop, progress : callable, optional
     started : float, optional
-        From when it counts; by default from the beginning of the search.
+        Start of the time limit; by default the start of the search.
     """
     own = {name: vars(arguments)[name] for name in ("workers", "dask", "seed")}
     heard = {"should_stop": should_stop, "progress": progress, "started": started}
@@ -163,9 +163,9 @@ def range_cells(found: Range) -> tuple[str, str, str, str, str]:
 def kept_states(
     arguments: Namespace, network: Network, domain: Domain, rows: FloatArray, *further: str
 ) -> Iterator[SearchStates]:
-    """The checkpoint of several questions, about functionals (p, m) of a network over a domain.
+    """Open the checkpoint of searches about functionals (p, m) of a network over a domain.
 
-    `further` are other words on which they depend.
+    `further` are other words that identify the searches.
 
     Raises
     ------
@@ -190,19 +190,19 @@ def _kept(arguments: Namespace) -> dict[str, Any]:
 
 
 def code_of(done: bool, unwritten: str) -> Exit:
-    """The exit code of an answer, after a word on a checkpoint that could not be written."""
+    """Return the exit code, and warn if the checkpoint could not be written."""
     if unwritten:
         warn(unwritten)
     return Exit.FAILED if unwritten else Exit.DONE if done else Exit.OPEN
 
 
 def read_rows(arguments: Namespace, outputs: int) -> tuple[list[str], FloatArray]:
-    """Names and functionals, shape (rows, outputs), of what is asked about.
+    """Return the names and functionals (rows, outputs) of the chosen outputs.
 
     Raises
     ------
     UsageError, ProblemError
-        If there is no such output, or the functional has another length or is not finite.
+        If an output does not exist, or the functional has a wrong length or is not finite.
     """
     if arguments.functional is not None:
         return ["c.f"], read_functional(arguments.functional, outputs)[None]

@@ -1,4 +1,4 @@
-"""``lipyomo info``: what an ONNX file holds, what becomes of it, and where it can be cut."""
+"""``lipyomo info``: the contents of an ONNX file, its import, and where it can be cut."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ exit codes: 0 the network can be imported; 1 it cannot, or only after a cut
 
 
 def run(words: Sequence[str]) -> int:
-    """Run ``lipyomo info`` with the words after it; returns the exit code."""
+    """Run ``lipyomo info`` with these arguments; return the exit code."""
     parser = Parser("lipyomo info", "What an ONNX file holds, and what becomes of it.", EPILOG)
     add_options(parser, "NET", "--output-node", "--fix")
     add_options(parser, "--nodes", **flag("list the nodes in order"))
@@ -53,7 +53,7 @@ def _describe(
     memory: int | None,
     fixed: Mapping[str, FloatArray],
 ) -> dict[str, Any]:
-    """What is to be said of a file, as plain data.
+    """Describe a file as plain data.
 
     Raises
     ------

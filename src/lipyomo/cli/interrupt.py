@@ -1,4 +1,4 @@
-"""Ctrl-C: once asks the method to finish with what it has, twice leaves at once."""
+"""Ctrl-C: the first one asks the method to finish with its current interval, the second exits."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ if TYPE_CHECKING:
     from typing import Any
 
 CLEAR = b"\r\x1b[2K"
-"""Erases the live line, so that the message does not stand behind it."""
+"""Erases the live line before a message."""
 MESSAGE = b"lipyomo: finishing with the interval found so far; Ctrl-C again leaves at once\n"
 NOTHING = b"lipyomo: interrupted before anything was known\n"
 
 
 def _say(message: bytes) -> None:
-    """Write to stderr; not by print, for the signal may have come in the middle of one."""
+    """Write to stderr, without print, which the signal may have interrupted."""
     os.write(Stream.ERR, (CLEAR if os.isatty(Stream.ERR) else b"") + message)
 
 
 class Handled:
-    """A context in which Ctrl-C calls `handle`, in the main thread; other threads hear of none.
+    """A context in which Ctrl-C calls `handle` in the main thread.
 
-    So does a polite request to end (SIGTERM), as `timeout`, batch systems and containers send it.
+    The same holds for SIGTERM, which `timeout`, batch systems and containers send.
     """
 
     def __init__(self) -> None:
         self._before: dict[signal.Signals, Any] = {}
 
     def handle(self, number: int, frame: FrameType | None) -> None:
-        """Answer the signal."""
+        """Handle the signal."""
         raise KeyboardInterrupt
 
     def __enter__(self) -> Any:
@@ -55,7 +55,7 @@ class Politely(Handled):
     Attributes
     ----------
     asked : bool
-        Whether there was one: a method that was under way ends with what it has, and says so.
+        Whether Ctrl-C was pressed; a running method then ends with its current interval.
     """
 
     def __init__(self) -> None:
@@ -63,20 +63,20 @@ class Politely(Handled):
         self.asked = False
 
     def handle(self, number: int, frame: FrameType | None) -> None:
-        """Remember, and raise."""
+        """Set `asked`, and raise."""
         self.asked = True
         raise KeyboardInterrupt
 
 
 class Leaving(Handled):
-    """Before anything is known, Ctrl-C leaves at once, always with the same words and exit code.
+    """Ctrl-C exits at once, with a fixed message and exit code, while there is no result yet.
 
-    An exception would not do: it can come in the middle of an import or of another's clean-up, and
-    end as a traceback.
+    An exception could be raised in the middle of an import or of a clean-up, and end as a
+    traceback.
     """
 
     def handle(self, number: int, frame: FrameType | None) -> None:
-        """Leave."""
+        """Exit."""
         _say(NOTHING)
         sys.stdout.flush()
         os._exit(Exit.OPEN)
@@ -90,7 +90,7 @@ class Interruption(Handled):
     Attributes
     ----------
     insisted : bool
-        Whether there was a second one, which leaves the method where it was.
+        Whether Ctrl-C was pressed again, which aborts the method.
     """
 
     def __init__(self, message: bytes = MESSAGE) -> None:
@@ -104,7 +104,7 @@ class Interruption(Handled):
         return self._flag.is_set()
 
     def handle(self, number: int, frame: FrameType | None) -> None:
-        """Set the flag, or leave."""
+        """Set the flag, or raise if it is set already."""
         if self._flag.is_set():
             self.insisted = True
             raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""``lipyomo jacobian``: the least and the largest value of each derivative over a domain."""
+"""``lipyomo jacobian``: the range of each partial derivative over a domain."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ Line = tuple[str, str, float, float, float, float, str]
 
 
 def run(words: Sequence[str]) -> int:
-    """Run ``lipyomo jacobian`` with the words after it; returns the exit code."""
+    """Run ``lipyomo jacobian`` with these arguments; return the exit code."""
     began = time.monotonic()
     arguments = _parser().parse_args(words)
     check_kept(arguments)
@@ -103,7 +103,7 @@ def _parser() -> Parser:
 
 
 def _contraction(arguments: Namespace, network: Network, domain: Domain, began: float) -> int:
-    """The least and the largest eigenvalue of the symmetric part of the Jacobian."""
+    """Bound the eigenvalues of the Jacobian's symmetric part."""
     others = ("wrt", "csv", "plot", "functional", "entries")
     if any(getattr(arguments, name, None) is not None for name in others):
         raise UsageError("--contraction is about the whole Jacobian, and has no table or picture")
@@ -123,7 +123,7 @@ def _contraction(arguments: Namespace, network: Network, domain: Domain, began: 
 
 
 def _lines(found: JacobianRanges, names: Sequence[str]) -> list[Line]:
-    """The table's rows, in the order of `COLUMNS`."""
+    """Return the table's rows, in the order of `COLUMNS`."""
     return [
         (name, column, *entry.low, *entry.high, str(entry.status))
         for name, row in zip(names, found.entries, strict=True)
@@ -132,12 +132,12 @@ def _lines(found: JacobianRanges, names: Sequence[str]) -> list[Line]:
 
 
 def _inputs(found: JacobianRanges) -> list[str]:
-    """The columns by the names of their inputs, or by their numbers."""
+    """Return the names, or else the numbers, of the columns' inputs."""
     return list(map(str, found.columns if found.names is None else found.names))
 
 
 def _show(found: JacobianRanges, names: Sequence[str]) -> None:
-    """Print a table, and how it was reached."""
+    """Print the table, and a line with status, nodes and time."""
     head = ("", "input", "least derivative", "largest derivative", "status")
     rows = [
         (name, column, interval(low, least), interval(most, high), status)
@@ -158,7 +158,7 @@ def _write(found: JacobianRanges, names: Sequence[str], path: Path) -> None:
 
 
 def plot_jacobian(found: JacobianRanges, names: Sequence[str], path: Path) -> None:
-    """Draw a heat map: colours are the largest sizes, what is written are the ranges.
+    """Draw a heat map: colours show the largest sizes, texts the ranges.
 
     Red entries are never negative, blue ones never positive, grey ones have both signs.
     """

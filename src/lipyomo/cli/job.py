@@ -1,4 +1,4 @@
-"""The main job: an ONNX file and options in, a checked interval out."""
+"""The main job: from an ONNX file and options to a checked interval."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from lipyomo.problems.result import Guarantee, Result, Status
 from lipyomo.problems.settings import Settings
 
 LIMITED = (Status.TIME_LIMIT, Status.INTERRUPTED)
-"""How a search ends that more time would take further."""
+"""Statuses of a search that more time would improve."""
 
 
 def run(arguments: argparse.Namespace, started: float | None = None) -> int:
@@ -48,19 +48,19 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
     Parameters
     ----------
     arguments : Namespace
-        Of `lipyomo.cli.options.main_parser`.
+        Arguments from `lipyomo.cli.options.main_parser`.
     started : float, optional
-        Value of ``time.monotonic()`` at which the command began: its time limit includes imports.
+        Value of ``time.monotonic()`` when the command began: its time limit includes imports.
 
     Returns
     -------
     int
-        The exit code: 0 reached, 1 if a file could not be written, 2 only bounds are known.
+        Exit code: 0 for a result as asked for, 1 if a file could not be written, 2 for bounds only.
 
     Raises
     ------
     LipyomoError
-        If anything about the input is wrong.
+        If the input is wrong.
     """
     with importing():
         get_method("bnb" if arguments.method == "auto" else arguments.method)
@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
         rounds = arguments.minus is not None
         given = network_given_by(arguments, max(clock.left, LEAST), memory, rounds)
     if given.quantised is not None:
-        from lipyomo.cli.quantised import bound_values  # fifty modules that others do not need
+        from lipyomo.cli.quantised import bound_values  # fifty modules needed only here
 
         said = [str(note.message) for note in notes if issubclass(note.category, ImportNote)]
         return bound_values(given, arguments, settings, said)
@@ -100,21 +100,21 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
     try:
         show(problem, result, arguments)
         sys.stdout.flush()
-    finally:  # the reader of stdout may have left
+    finally:  # also if stdout was closed by its reader
         codes = _write_files(problem, result, arguments, aborted, given.only)
     codes.append(Exit.OPEN if aborted else exit_code(result, settings.gap))
     if result.details.get("largest_value", {}).get("status", Status.EXACT) in LIMITED:
         codes.append(Exit.OPEN)
     code = worst(codes)
     if aborted:
-        # A solver may still be computing in C code, and Python would wait for its thread.
+        # a solver may still be running in C code, and Python would wait for its thread
         sys.stderr.flush()
         os._exit(code)
     return code
 
 
 def _tell_unbounded(problems: Sequence[LipschitzProblem], method: str, settings: Settings) -> None:
-    """Say before a search that the domain has no bounds, which it may take very long for."""
+    """Warn before a search on an unbounded domain, which may take very long."""
     domain = problems[0].domain
     known = get_method(method)
     if all(one.domain.is_bounded for one in problems) or not known.unbounded:
@@ -126,7 +126,7 @@ def _tell_unbounded(problems: Sequence[LipschitzProblem], method: str, settings:
 
 
 def _check_together(arguments: argparse.Namespace) -> None:
-    """Refuse options that do not go together, and a checkpoint that cannot be used."""
+    """Refuse options that exclude each other, and a checkpoint that cannot be used."""
     check_kept(arguments)
     if arguments.prove_upper and arguments.proof is None:
         raise UsageError(
@@ -141,7 +141,7 @@ def _write_files(
     aborted: bool,
     onnx: Path | None,
 ) -> list[int]:
-    """Write what stands beside the answer; returns exit codes."""
+    """Write the further output files; return exit codes."""
     codes: list[int] = []
     if "unwritten" in result.details:
         warn(result.details["unwritten"])
@@ -163,7 +163,7 @@ def _write_files(
 
 
 class _Ended(NamedTuple):
-    """How the method ended: after one Ctrl-C, or left behind by a second one."""
+    """The result, and whether one Ctrl-C ended the method or a second one aborted it."""
 
     result: Result
     interrupted: bool
@@ -176,7 +176,7 @@ def _solve(
     settings: Settings,
     arguments: argparse.Namespace,
 ) -> _Ended:
-    """Solve under the live line."""
+    """Solve the problems while showing the live line."""
     with answer_only(), Interruption() as interruption, live_line(arguments.quiet) as tracker:
         settings = replace(settings, progress=tracker.update, should_stop=interruption.requested)
         try:
@@ -203,7 +203,7 @@ def _solve(
 
 
 def _for_constant(settings: Settings, arguments: argparse.Namespace) -> Settings:
-    """Settings under which time is left for the largest value of a difference."""
+    """Return settings that leave time for the largest value of a difference."""
     if arguments.minus is None or math.isinf(settings.time_limit):
         return settings
     began = time.monotonic() if settings.started is None else settings.started
@@ -218,9 +218,9 @@ def _with_largest(
     settings: Settings,
     arguments: argparse.Namespace,
 ) -> Result:
-    """The result, with how far two networks can be off, or why that is not known.
+    """Add to the result the largest difference of two networks' values, or why it is not known.
 
-    After Ctrl-C a glance has to do.
+    After Ctrl-C only a rough bound is computed.
     """
     with importing():
         from lipyomo.analyses.questions.largest import largest_value
@@ -241,7 +241,7 @@ def _with_largest(
 
 
 def _check_single(arguments: argparse.Namespace, count: int) -> None:
-    """Refuse what is about one domain where there are several."""
+    """Refuse options that need a single domain if there are several."""
     if count > 1:
         for name in ("proof", "checkpoint", "cross_check"):
             if getattr(arguments, name) is not None:
@@ -252,7 +252,7 @@ def _check_single(arguments: argparse.Namespace, count: int) -> None:
 
 
 def _method_name(arguments: argparse.Namespace, automatic: str) -> str:
-    """Resolve ``--method auto``: options that only concern MIPs ask for the MIP."""
+    """Resolve ``--method auto``: options of MIPs select the MIP."""
     if arguments.method != "auto":
         return str(arguments.method)
     asked = arguments.solver != "auto" or arguments.formulation != "auto"
@@ -260,7 +260,7 @@ def _method_name(arguments: argparse.Namespace, automatic: str) -> str:
 
 
 def exit_code(result: Result, gap: float) -> int:
-    """Whether what was asked was reached (0) or only bounds are known (2).
+    """Return the exit code: 0 for a result as asked for, 2 for bounds only.
 
     Parameters
     ----------

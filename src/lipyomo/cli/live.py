@@ -1,4 +1,4 @@
-"""The line that shows lower, upper, gap and seconds while a method runs; always on stderr."""
+"""The line on stderr that shows lower, upper, gap and seconds while a method runs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Tracker:
         self._started = time.perf_counter()
 
     def update(self, progress: Progress) -> None:
-        """Take a report; the interval of a question only ever shrinks."""
+        """Take a progress report; the interval of a question only shrinks."""
         known = self.best if progress.question == self.best.question else progress
         self.best = replace(
             progress,
@@ -41,7 +41,7 @@ class Tracker:
         )
 
     def about(self, question: str) -> ProgressCallback:
-        """A callback for one of several questions, which may have parts."""
+        """Return a progress callback for one of several questions, which may have parts."""
 
         def hear(progress: Progress) -> None:
             parts = filter(None, (question, progress.question))
@@ -55,13 +55,13 @@ class Tracker:
         return replace(self.best, seconds=time.perf_counter() - self._started)
 
     def __rich__(self) -> str:
-        """Let rich draw the current line."""
+        """Return the current line, for rich."""
         return str(self.now)
 
 
 @contextmanager
 def live_line(quiet: bool = False) -> Iterator[Tracker]:
-    """Show a tracker while the body runs: one live line on terminals, a line now and then else."""
+    """Show a tracker while the body runs: a live line on terminals, else periodic lines."""
     tracker = Tracker()
     if quiet:
         yield tracker
@@ -85,7 +85,7 @@ def live_line(quiet: bool = False) -> Iterator[Tracker]:
 
 @contextmanager
 def watched(settings: Watched, quiet: bool) -> Iterator[Watched]:
-    """The settings of a search that is shown as it goes, and that Ctrl-C ends; stdout waits."""
+    """Return settings for a search with live progress that Ctrl-C ends; stdout is held back."""
     with answer_only(), Interruption() as interruption, live_line(quiet) as tracker:
         yield replace(settings, progress=tracker.update, should_stop=interruption.requested)
 

@@ -1,4 +1,4 @@
-"""``lipyomo lyapunov``: the derivative of a function along the solutions of a system."""
+"""``lipyomo lyapunov``: the range of a Lie derivative along the solutions of a system."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ example:
 
 
 def run(words: Sequence[str]) -> int:
-    """Run ``lipyomo lyapunov`` with the words after it; returns the exit code."""
+    """Run ``lipyomo lyapunov`` with these arguments; return the exit code."""
     began = time.monotonic()
     parser = Parser("lipyomo lyapunov", ABOUT, EPILOG)
     add_options(parser, "NET", metavar="V", help="an ONNX file with one output")
@@ -93,5 +93,5 @@ def _shell(word: str) -> tuple[float, float]:
 
 
 def _falls(found: Range) -> bool | None:
-    """Whether V falls everywhere; None if that is not decided."""
+    """Return whether V falls everywhere; None if this is not decided."""
     return True if found.high[1] < 0.0 else False if found.high[0] > 0.0 else None

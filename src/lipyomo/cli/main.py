@@ -1,4 +1,4 @@
-"""Dispatch to the main job or a subcommand; every way to fail ends in one sentence."""
+"""Dispatch to the main job or a subcommand; every failure is reported in one sentence."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ SUBCOMMANDS = {
     "demo": "lipyomo.cli.demo:run",
     "verify": "lipyomo.cli.verify:run",
 }
-"""Name of each subcommand and where its function ``(arguments) -> exit code`` lives."""
+"""Name of each subcommand, and the location of its function ``(arguments) -> exit code``."""
 
 GONE = {
     "reproduce": "tables and figures of papers are made in a clone of the project, by "
     "'python -m experiments table1'",
 }
-"""What used to be a subcommand, and where it went."""
+"""Former subcommands, and what replaces them."""
 
 REPORT_TO = "the issue tracker of lipyomo"
 
@@ -62,25 +62,25 @@ def main(arguments: Sequence[str] | None = None, began: float | None = None) -> 
     Parameters
     ----------
     arguments : sequence of str, optional
-        Words after the program's name; those of the process if left out.
+        Words after the program's name; by default those of the process.
     began : float, optional
-        Value of ``time.monotonic()`` from which time limits count; the present by default.
+        Value of ``time.monotonic()`` at which time limits start; by default the current one.
 
     Returns
     -------
     int
-        Exit code: 0 reached, 1 failed, 2 only bounds are known.
+        Exit code: 0 for a result as asked for, 1 for a failure, 2 for bounds only.
     """
     began = time.monotonic() if began is None else began
     asked = asked_words()
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if asked is not None:  # a shell, which tells the words in the environment
+    if asked is not None:  # a completion request; the words are in the environment
         words = [word for word in asked[:1] if word in SUBCOMMANDS]
     return guarded(lambda given: _dispatch(given, began), words)
 
 
 def guarded(run: Callable[[list[str]], int], words: list[str]) -> int:
-    """Run a command, so that every foreseen way to fail ends in one sentence and an exit code.
+    """Run a command; every expected failure is reported in one sentence and an exit code.
 
     Parameters
     ----------
@@ -147,12 +147,12 @@ def _dispatch(words: list[str], began: float) -> int:
 
 
 def _check_first(name: str) -> None:
-    """Suggest the subcommand that a mistyped first word may have meant.
+    """Suggest a subcommand for a mistyped first word.
 
     Raises
     ------
     UsageError
-        If the word is close to one, and no file.
+        If the word is similar to a subcommand, and no file.
     """
     remedy = nearest_name(name, SUBCOMMANDS, "", "'lipyomo {}'", likeness=0.7)
     if remedy and "." not in name and not os.path.exists(name):
@@ -161,7 +161,7 @@ def _check_first(name: str) -> None:
 
 @contextmanager
 def _notes_in_words() -> Iterator[None]:
-    """Print notes on imports as what they are, without the place in the program."""
+    """Print import notes without their location in the source."""
     with warnings.catch_warnings():
         other = warnings.showwarning
 
@@ -176,7 +176,7 @@ def _notes_in_words() -> Iterator[None]:
 
 
 def _tell(message: str, words: Sequence[str]) -> None:
-    """Print an error, after its traceback if that was asked for."""
+    """Print an error, after its traceback if --debug is given."""
     if "--debug" in words:
         traceback.print_exc()
     _say(f"error: {message}")
@@ -187,7 +187,7 @@ def _say(message: str) -> None:
 
 
 def _report_defect(kind: type[BaseException], error: BaseException, trace: object) -> None:
-    """Say that an unexpected exception is a defect of lipyomo, as ``sys.excepthook``."""
+    """Report an unexpected exception as a defect of lipyomo; used as ``sys.excepthook``."""
     if issubclass(kind, KeyboardInterrupt):
         _say("interrupted")
         return
@@ -201,12 +201,12 @@ def _report_defect(kind: type[BaseException], error: BaseException, trace: objec
 
 
 def run_process() -> None:
-    """Run the command line of this process and leave with its exit code."""
+    """Run the command line of this process and exit with its exit code."""
     sys.excepthook = _report_defect
     try:
-        code = main(began=time.monotonic() - time.process_time())  # Python's own start counts
+        code = main(began=time.monotonic() - time.process_time())  # includes Python's start
     except KeyboardInterrupt:  # between two handlers
         _say("interrupted")
         code = Exit.OPEN
-    gc.freeze()  # Python's end need not look through everything for garbage: a tenth of a second
+    gc.freeze()  # saves a garbage collection at exit: a tenth of a second
     sys.exit(code)

@@ -1,4 +1,4 @@
-"""``lipyomo map``: constants, or sizes of values, of thousands of cells, and their picture."""
+"""``lipyomo map``: constants, or sizes of values, of thousands of cells, with a picture."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ example: lipyomo map net.onnx --box 0,1 --cells 64x64 --plot map.png
 
 
 def run(words: Sequence[str]) -> int:
-    """Run ``lipyomo map`` with the words after it; returns the exit code."""
+    """Run ``lipyomo map`` with these arguments; return the exit code."""
     arguments = _parser().parse_args(words)
     _check(arguments)
     with Leaving():
@@ -118,7 +118,7 @@ def _parser() -> Parser:
 
 
 def _asked(arguments: Namespace, network: Network) -> tuple[Network, str, Any]:
-    """The network that is mapped, which quantity of it, and by which norm of outputs."""
+    """Return the network to map, the quantity, and the output norm."""
     norm = arguments.output_norm
     if arguments.pde is not None:
         return residual_of(network, arguments.pde), "values", norm or "linf"
@@ -169,7 +169,7 @@ def _check(arguments: Namespace) -> None:
 
 
 def _cells(arguments: Namespace, network: Network) -> Cells:
-    """The cells that the options describe, for a network."""
+    """Return the cells described by the options."""
     d = network.input_dim
     if arguments.boxes is not None:
         return cells_of(arguments.boxes)

@@ -1,4 +1,4 @@
-"""``lipyomo monotone``: inputs with which an output grows or falls, over boxes around rows."""
+"""``lipyomo monotone``: whether an output is monotone in inputs, on boxes around rows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ example:
 
 
 def run(words: Sequence[str]) -> int:
-    """Run ``lipyomo monotone`` with the words after it; returns the exit code."""
+    """Run ``lipyomo monotone`` with these arguments; return the exit code."""
     parser = rows_parser(
         "monotone",
         "Whether an output grows, or falls, with some inputs everywhere in boxes around\n"

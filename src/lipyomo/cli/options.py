@@ -1,4 +1,4 @@
-"""The options of the main job and of several commands, in one table."""
+"""The table of options, shared by the main job and several commands."""
 
 from __future__ import annotations
 
@@ -75,22 +75,22 @@ examples:
 
 
 def value(metavar: str, text: str, kind: Callable[[str], Any] = str, **more: Any) -> dict[str, Any]:
-    """Keywords of an option with a value."""
+    """Return the keywords of an option with a value."""
     return {"metavar": metavar, "help": text, "type": kind, **more}
 
 
 def _choice(text: str, *values: str, default: str | None = None) -> dict[str, Any]:
-    """Keywords of an option with one of a few values."""
+    """Return the keywords of an option with one of a few values."""
     return {"choices": values, "metavar": "|".join(values), "default": default, "help": text}
 
 
 def norm(text: str, *values: str, default: str | None = None) -> dict[str, Any]:
-    """Keywords of an option that is a norm: ``2``, ``L2`` and ``inf`` are names of norms, too."""
+    """Return the keywords of an option that is a norm; ``2``, ``L2`` and ``inf`` are accepted."""
     return {**_choice(text, *values, default=default), "type": norm_name}
 
 
 def flag(text: str, action: str = "store_true", **more: Any) -> dict[str, Any]:
-    """Keywords of an option without a value."""
+    """Return the keywords of an option without a value."""
     return {"action": action, "help": text, **more}
 
 
@@ -221,7 +221,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--quiet": flag("no progress on stderr"),
     "--debug": flag("show tracebacks"),
 }
-"""Keywords of ``add_argument`` for each option; names without dashes are places."""
+"""Keywords of ``add_argument`` for each option; names without dashes are positional."""
 
 
 def add_options(group: Any, *options: str, **changes: Any) -> None:
@@ -233,7 +233,7 @@ def add_options(group: Any, *options: str, **changes: Any) -> None:
     *options : str
         Names in `OPTIONS`.
     **changes
-        Other keywords than those of the table.
+        Keywords that override those of the table.
     """
     for option in options:
         keywords = {**OPTIONS.get(option, {}), **changes}
@@ -244,7 +244,7 @@ def add_options(group: Any, *options: str, **changes: Any) -> None:
 
 
 def main_parser(screen: str | None = SCREEN) -> Parser:
-    """Return the parser of the main job; `screen` is what ``--help`` prints (None: everything)."""
+    """Return the parser of the main job; ``--help`` prints `screen` (None: all options)."""
     parser = Parser("lipyomo", DESCRIPTION, EPILOG, screen)
     add_options(parser, "NET", CONFIG)
     parser.add_argument("--version", action="version", version=f"lipyomo {__version__}")
@@ -253,7 +253,7 @@ def main_parser(screen: str | None = SCREEN) -> Parser:
 
 
 def add_job(parser: Parser) -> None:
-    """Add all that the main job takes beside its network."""
+    """Add all options of the main job, apart from its network."""
     parser.set_defaults(minus=None)
     add_options(parser, "--output-node", "--fix")
     add_problem(parser)
@@ -276,13 +276,13 @@ def add_job(parser: Parser) -> None:
 
 
 def add_problem(parser: Parser) -> None:
-    """Add the options that make a problem of a network: norms, directions and a domain."""
+    """Add the options of a problem: norms, directions and a domain."""
     add_norms(parser)
     add_domain(parser)
 
 
 def add_domain(parser: Parser, everywhere: bool = True) -> None:
-    """Add the options of a domain, which may be all of R^d if `everywhere` says so."""
+    """Add the options of a domain, with all of R^d if `everywhere`."""
     kinds = ("--box", "--ball", "--polytope", "--vnnlib", *(["--everywhere"] * everywhere))
     domain = parser.add_argument_group(f"domain (one of {', '.join(kinds)})")
     add_options(domain.add_mutually_exclusive_group(), *kinds)

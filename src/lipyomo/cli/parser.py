@@ -1,4 +1,4 @@
-"""A parser whose errors are `UsageError`; only argparse is imported, for --help to be quick."""
+"""A parser whose errors are `UsageError`; it imports argparse only, so that --help is fast."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ _VALUE = re.compile(r"argument (?P<names>--\S+): ")
 
 
 class _HelpAll(argparse.Action):
-    """``--help-all``: every option, where ``--help`` is one screen."""
+    """``--help-all``: shows every option, while ``--help`` fits on one screen."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
-        """Print the help that argparse makes, and leave."""
+        """Print the help made by argparse, and exit."""
         print(argparse.ArgumentParser.format_help(parser), end="")
         parser.exit()
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """Texts as they are written; options in one column of a width that fits most of them."""
+    """Keeps texts as written, with a column of options that is wide enough for most."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=22)
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that raises `UsageError` instead of leaving the program.
+    """A parser that raises `UsageError` instead of exiting.
 
     Parameters
     ----------
     prog, description, epilog : str
-        As of `argparse.ArgumentParser`.
+        See `argparse.ArgumentParser`.
     screen : str, optional
         What ``--help`` prints; without it, all options but the rare ones.  ``--help-all`` lists
         every option.
@@ -78,7 +78,7 @@ class Parser(argparse.ArgumentParser):
         return formatter.format_help()
 
     def _usage(self) -> str:
-        """The shortest line of words that can be given."""
+        """Return the usage line, with the required arguments only."""
         places = [str(action.metavar) for action in self._actions if not action.option_strings]
         needed = [
             f"{action.option_strings[0]} {action.metavar}"
@@ -88,7 +88,7 @@ class Parser(argparse.ArgumentParser):
         return " ".join([self.prog, *places, *needed, "[OPTIONS]"])
 
     def parse_args(self, args: Any = (), namespace: Any = None) -> Any:
-        """Parse words, or answer a shell that wants them completed."""
+        """Parse words, or answer a completion request of the shell."""
         complete(self, self.first_words)
         known, files = self._option_string_actions, []
         words = [renamed(word, known, warn) for word in args]
@@ -98,7 +98,7 @@ class Parser(argparse.ArgumentParser):
         check_files([*files, *words])
         found = super().parse_args(words, namespace)
         for action in self._actions:
-            # argparse takes the value of ``--option=--`` for a separator and loses it
+            # argparse treats the value of ``--option=--`` as a separator and drops it
             alone = action.nargs is None and not isinstance(action, argparse._AppendAction)
             value = getattr(found, action.dest, None)
             if alone and isinstance(value, list) and not value:
@@ -106,7 +106,7 @@ class Parser(argparse.ArgumentParser):
         return found
 
     def error(self, message: str) -> NoReturn:
-        """Raise instead of printing the usage and leaving with 2."""
+        """Raise an error instead of printing the usage and exiting with 2."""
         wrong = re.search(r"unrecognized arguments: (--[\w-]+)", message)
         names = {option.lstrip("-"): option for option in self._option_string_actions}
         value = _VALUE.match(message)

@@ -1,4 +1,4 @@
-"""Python files with the expression of a differential equation, for ``--pde``."""
+"""Python files that define the residual of a differential equation, for ``--pde``."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ WRONG = (
     ArithmeticError, AttributeError, ImportError, LookupError, NameError, OSError, RuntimeError,
     SyntaxError, TypeError, ValueError,
 )  # fmt: skip
-"""What a file of the user's may fail with."""
+"""Exceptions with which a user's file may fail."""
 
 
 def residual_of(network: Network, path: Path) -> Network:
-    """The network of the expression in a Python file, which is run.
+    """Run a Python file, and return the network of the expression that it defines.
 
     Raises
     ------
     UsageError
-        If the file fails, or has no such function.
+        If the file fails, or has no function ``residual``.
     """
     try:
         names = runpy.run_path(str(path))

@@ -1,4 +1,4 @@
-"""From options to problems: domains, and what is asked on them."""
+"""From options to domains and problems."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from lipyomo.problems.problem import LipschitzProblem
 
 
 def read_problem(arguments: argparse.Namespace, network: Network) -> LipschitzProblem:
-    """Build the problem that the options describe, on the one domain."""
+    """Build the problem that the options describe, on a single domain."""
     return problem_on(arguments, network, read_domain(arguments, network.input_dim))
 
 
 def read_problems(arguments: argparse.Namespace, network: Network) -> list[LipschitzProblem]:
-    """Build the problems that the options describe, one a part of the domain."""
+    """Build the problems that the options describe, one for each part of the domain."""
     domains = read_domains(arguments, network.input_dim)
     return [problem_on(arguments, network, domain) for domain in domains]
 
@@ -43,12 +43,12 @@ def problem_on(arguments: argparse.Namespace, network: Network, domain: Domain) 
 
 
 def read_domain(arguments: argparse.Namespace, dimension: int) -> Domain:
-    """The one domain that the options describe, for a network with `dimension` inputs.
+    """Read the single domain that the options describe, for a network with `dimension` inputs.
 
     Raises
     ------
     LipyomoError
-        If the options do not fit together, the domain is none, or it has several parts.
+        If options exclude each other, the domain is invalid, or it has several parts.
     """
     domains = read_domains(arguments, dimension)
     if len(domains) > 1:
@@ -62,18 +62,18 @@ def read_domain(arguments: argparse.Namespace, dimension: int) -> Domain:
 
 
 def read_domains(arguments: argparse.Namespace, dimension: int) -> list[Domain]:
-    """The domain that the options describe, or all parts of one in a VNN-LIB file.
+    """Read the domain that the options describe, or all parts of one in a VNN-LIB file.
 
     Parameters
     ----------
     arguments : Namespace
     dimension : int
-        Of the network's inputs.
+        Number of the network's inputs.
 
     Raises
     ------
     LipyomoError
-        If the options do not fit together or the domain is none.
+        If options exclude each other, or the domain is invalid.
     """
     _check_companions(arguments)
     if arguments.vnnlib is not None:
@@ -99,7 +99,7 @@ def read_domains(arguments: argparse.Namespace, dimension: int) -> list[Domain]:
 
 
 def _parts(arguments: argparse.Namespace, dimension: int) -> list[Domain]:
-    """The parts of a VNN-LIB file that are asked for."""
+    """Return the chosen parts of a VNN-LIB file."""
     name = f"--vnnlib: {shown(arguments.vnnlib.path)}"
     parts = arguments.vnnlib.query.parts
     if parts[0].dimension != dimension:
@@ -114,7 +114,7 @@ def _parts(arguments: argparse.Namespace, dimension: int) -> list[Domain]:
 
 
 def read_notes(arguments: argparse.Namespace) -> list[str]:
-    """What is to be said of the options beside the answer."""
+    """Return notes on the options, to be shown with the result."""
     if arguments.vnnlib is None:
         return []
     name, query = shown(arguments.vnnlib.path), arguments.vnnlib.query
@@ -149,7 +149,7 @@ def _check_companions(arguments: argparse.Namespace) -> None:
 
 @dataclass(frozen=True)
 class SeveralDomains:
-    """Points of several domains, as many of each as there are to be."""
+    """Several domains, from which points are sampled in equal shares."""
 
     domains: tuple[Domain, ...]
 

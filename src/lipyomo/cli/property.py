@@ -51,11 +51,11 @@ examples:
 """
 
 WORDS = {Verdict.HOLDS: "unsat", Verdict.VIOLATED: "sat", Verdict.UNKNOWN: "unknown"}
-"""Of the competition."""
+"""The verdicts in the words of VNN-COMP."""
 
 
 def run(words: Sequence[str]) -> int:
-    """Run ``lipyomo property`` with the words after it; returns the exit code."""
+    """Run ``lipyomo property`` with these arguments; return the exit code."""
     began = time.monotonic()
     parser = Parser("lipyomo property", DESCRIPTION, EPILOG)
     parser.add_argument("query", metavar="QUERY", type=file_path, help="a VNN-LIB file")
@@ -92,20 +92,20 @@ def run(words: Sequence[str]) -> int:
 
 
 class _Runtime:
-    """What onnxruntime says of assignments.
+    """Evaluates assignments with onnxruntime.
 
     Parameters
     ----------
     query : Query
     values : dict of str to RuntimeValues
-        By the names of networks.
+        Evaluators, by the names of networks.
     """
 
     def __init__(self, query: Query, values: dict[str, RuntimeValues]) -> None:
         self._query, self._values = query, values
 
     def confirms(self, clause: Clause, assignment: dict[str, FloatArray]) -> bool:
-        """Whether the conditions hold with the outputs that onnxruntime computes."""
+        """Return whether the conditions hold for the outputs computed by onnxruntime."""
         found = dict(assignment)
         for said in self._query.networks:
             name = said.other if said.relation == "equal-to" else said.name
@@ -119,7 +119,7 @@ class _Runtime:
 def _loaded(
     query: Query, arguments: Namespace, began: float
 ) -> tuple[dict[str, Network], _Runtime]:
-    """The networks of a query, and what onnxruntime computes with their files."""
+    """Load the networks of a query, and prepare their evaluation by onnxruntime."""
     paths = _paths(query, arguments.networks)
     networks: dict[str, Network] = {}
     values: dict[str, RuntimeValues] = {}
@@ -137,7 +137,7 @@ def _loaded(
 
 
 def _paths(query: Query, given: Sequence[tuple[str | None, Path]]) -> dict[str, Path]:
-    """The file of each network that is not equal to another one."""
+    """Return the file of each network that is not declared equal to another one."""
     needed = [said.name for said in query.networks if said.relation != "equal-to"]
     names = ", ".join(needed)
     found: dict[str, Path] = {}
@@ -172,13 +172,13 @@ def _paths(query: Query, given: Sequence[tuple[str | None, Path]]) -> dict[str, 
 
 
 def _node(said: Declared) -> str | None:
-    """Where a file is cut: at the outputs, if the query has their names in it."""
+    """Return the nodes at which to cut a file: the outputs that the query names, if it does."""
     nodes = [tensor.node for tensor in said.of("output")]
     return ",".join(map(str, nodes)) if nodes and None not in nodes else None
 
 
 def _check_order(said: Declared, network: Network, query: Query) -> None:
-    """Refuse inputs that are declared in another order than that of the file."""
+    """Refuse inputs that are declared in another order than in the ONNX file."""
     nodes = [tensor.node for tensor in said.of("input")]
     there = list(network.input_parts)
     if len(nodes) > 1 and None not in nodes and there and nodes != there:
@@ -189,7 +189,7 @@ def _check_order(said: Declared, network: Network, query: Query) -> None:
 
 
 def _answer_competition(query: Query, answer: PropertyAnswer) -> None:
-    """Print the word of VNN-COMP, and an assignment in the form of the file's version."""
+    """Print the verdict for VNN-COMP, and an assignment in the format of the file's version."""
     word = WORDS[answer.verdict]
     if answer.verdict is Verdict.VIOLATED and answer.confirmed is False:
         warn("the inputs violate the property in exact arithmetic, but not in onnxruntime's")
@@ -202,7 +202,7 @@ def _answer_competition(query: Query, answer: PropertyAnswer) -> None:
 
 
 def _assignment(query: Query, answer: PropertyAnswer) -> list[str]:
-    """The lines of an assignment, tensors in the order of the file."""
+    """Return the lines of an assignment, with tensors in the order of the file."""
     assert answer.assignment is not None
     lines: list[str] = []
     for said in query.networks:
@@ -219,7 +219,7 @@ def _assignment(query: Query, answer: PropertyAnswer) -> list[str]:
 
 
 def _show(query: Query, answer: PropertyAnswer) -> None:
-    """Print the answer for a person."""
+    """Print the answer as text."""
     took = f"{seconds(answer.seconds)}, {answer.nodes} nodes"
     print(f"{answer.verdict}  ({took})")
     if answer.assignment is not None:

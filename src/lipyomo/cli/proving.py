@@ -1,4 +1,4 @@
-"""Proof files that commands write beside their answers, which are out by then."""
+"""Proofs and other files that commands write after printing their results."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ Stop = Callable[[], bool]
 
 
 def write_beside(files: Mapping[str, Callable[[Stop], object]], aborted: bool = False) -> list[int]:
-    """Write the files of a command beside its answer.
+    """Write further files of a command, after its result.
 
     Parameters
     ----------
     files : mapping of str to callable
-        By what they are: writes one until it is stopped, and returns False if it holds less than
-        was asked.
+        By their kind, functions that write a file until they are stopped, and return False if it
+        contains less than was asked for.
     aborted : bool, optional
-        Whether the command was: then each is stopped from the beginning.
+        Whether the command was aborted; then `stop` is true from the beginning.
 
     Returns
     -------
     list of int
-        Exit codes that follow from the files.
+        Exit codes due to the files.
     """
     codes: list[int] = []
     name = ""
@@ -57,7 +57,7 @@ def write_beside(files: Mapping[str, Callable[[Stop], object]], aborted: bool = 
 
 
 def _written(write: Callable[[Stop], object], stop: Stop) -> int:
-    """Write a file; returns the exit code that follows from it."""
+    """Write a file; return the resulting exit code."""
     answers: list[object] = []
     if not wrote(lambda: answers.append(write(stop))):
         return Exit.FAILED
@@ -65,14 +65,14 @@ def _written(write: Callable[[Stop], object], stop: Stop) -> int:
 
 
 def with_proof(answer: int, write: Callable[[Stop], bool]) -> int:
-    """The exit code of a command, once a proof was written beside its answer.
+    """Write a proof after the result of a command; return the exit code of both.
 
     Parameters
     ----------
     answer : int
-        The exit code that follows from the answer.
+        Exit code of the result.
     write : callable
-        Writes the proof until it is stopped; whether it proves all that was asked.
+        Writes the proof until it is stopped; returns whether it proves all that was asked for.
     """
     sys.stdout.flush()
     return worst([answer, *write_beside({"proof": write})])
@@ -86,24 +86,24 @@ def prove_constant(
     onnx: Path | None,
     certify: bool = False,
 ) -> bool:
-    """Write the proof; Ctrl-C, or the time limit once more, leaves one of a looser interval.
+    """Write the proof of a constant; after Ctrl-C or the time limit it has a looser interval.
 
     Parameters
     ----------
     problem : LipschitzProblem
     result : Result
     arguments : Namespace
-        With `proof`, `quiet` and `time_limit`.
+        Has `proof`, `quiet` and `time_limit`, which is granted once more.
     stop : callable
     onnx : Path or None
-        The file of the network, if the problem is about that.
+        The file of the network, if the problem is about that network.
     certify : bool, optional
-        As of `lipyomo.proofs.write_proof`.
+        See `lipyomo.proofs.write_proof`.
 
     Returns
     -------
     bool
-        Whether it proves the interval, as far as it can.
+        Whether the proof was not cut short.
     """
     from lipyomo.proofs import write_proof
 
@@ -140,7 +140,7 @@ def prove_values(
     shell: tuple[Network, tuple[float, float]] | None = None,
     ends: str = "both",
 ) -> bool:
-    """Write the proof of ranges, as of `lipyomo.proofs.write_value_proof`, likewise."""
+    """Write the proof of ranges in the same way; see `lipyomo.proofs.write_value_proof`."""
     from lipyomo.proofs import write_value_proof
 
     with live_line(arguments.quiet) as tracker:
@@ -162,7 +162,7 @@ def prove_values(
 
 
 def check_provable(networks: Sequence[Network]) -> None:
-    """Refuse, before a search, networks of which there are no proofs.
+    """Refuse networks for which there are no proofs, before a search.
 
     Raises
     ------
@@ -179,7 +179,7 @@ def _cases(count: int) -> str:
 
 
 def _tell(ends: str, cut_short: bool, arguments: argparse.Namespace, stop: Stop) -> None:
-    """Say what the proof proves."""
+    """Print what the proof proves."""
     if cut_short:
         reason = "Ctrl-C" if stop() else "the time limit"
         warn(f"{reason} cut the proof short: it is one of {ends}: {shown(arguments.proof)}")

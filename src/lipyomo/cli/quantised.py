@@ -1,4 +1,4 @@
-"""Quantised networks on the command line: their values, as they have no constants."""
+"""Quantised networks on the command line: ranges of values, as they have no constants."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from lipyomo.version import __version__
 OF_CONSTANTS = (
     "proof", "plot", "history", "cross_check", "wrt", "weights", "directions",
 )  # fmt: skip
-"""Options that are about the constant."""
+"""Options that apply to constants only."""
 
 
 def tell_rounded(count: int, quiet: bool) -> None:
-    """Say how many signals a network rounds, and what its bounds are."""
+    """Print how many signals a network rounds, and the meaning of its bounds."""
     if not quiet:
         print(
             f"{count} signals are rounded: outer ends are proved for all errors of up to half a "
@@ -46,7 +46,7 @@ def bound_values(
     Raises
     ------
     LipyomoError
-        If anything about the input is wrong, or an option is about the constant.
+        If the input is wrong, or an option applies to constants only.
     """
     assert given.quantised is not None
     for name in OF_CONSTANTS:

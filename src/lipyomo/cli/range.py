@@ -1,4 +1,4 @@
-"""``lipyomo range``: the least and the largest value of each output over a domain."""
+"""``lipyomo range``: the range of each output over a domain."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ examples:
 
 
 def run(words: Sequence[str]) -> int:
-    """Run ``lipyomo range`` with the words after it; returns the exit code."""
+    """Run ``lipyomo range`` with these arguments; return the exit code."""
     began = time.monotonic()
     parser = Parser(
         "lipyomo range", "The least and the largest value of each output over a domain.", EPILOG

@@ -52,7 +52,7 @@ examples (the third is a picture):
 
 
 def run(words: Sequence[str]) -> int:
-    """Run ``lipyomo residual`` with the words after it; returns the exit code."""
+    """Run ``lipyomo residual`` with these arguments; return the exit code."""
     began = time.monotonic()
     parser = Parser("lipyomo residual", ABOUT, EPILOG)
     add_options(parser, "NET", "--output-node", "--fix")

@@ -1,4 +1,4 @@
-"""What commands that work through rows share: workers, row files, progress."""
+"""Shared parts of commands that process rows: workers, row files, progress."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ exit codes:
 
 @dataclass(frozen=True)
 class Worked:
-    """What came of the rows.
+    """The results of the rows.
 
     Attributes
     ----------
     rows : list of dict
-        In order.
+        The rows, in order.
     code : int
         The exit code.
     left : tuple of (str, str)
-        What is left to do, and how: facts for the end of a summary.
+        Facts for the end of a summary: what is left to do, and how.
     """
 
     rows: list[Row]
@@ -62,17 +62,17 @@ class Worked:
         show: Callable[[], None],
         plot: Callable[[], None] | None = None,
     ) -> int:
-        """Print the answer, say what is left to do, and draw; returns the exit code.
+        """Print the result and what is left to do, and plot; return the exit code.
 
         Parameters
         ----------
         arguments : Namespace
         record : plain data
-            The answer for machines.
+            The result, for ``--json``.
         show : callable
-            Prints it for people.
+            Prints the result as text.
         plot : callable, optional
-            Draws it, where ``--plot`` asks for that.
+            Plots it, for ``--plot``.
         """
         if not arguments.json:
             show()
@@ -88,11 +88,11 @@ class Worked:
 
 
 DIRECTIONS = ("wrt", "weights", "directions")
-"""Options of which most runs have none."""
+"""Options that most runs do not have."""
 
 
 def rows_parser(name: str, description: str, epilog: str, time: tuple[float, str]) -> Parser:
-    """A parser with what all commands on rows take; `time` is the limit of each, and of what."""
+    """Return a parser with the options of all commands on rows; `time` is (limit, of what)."""
     parser = Parser(f"lipyomo {name}", description, epilog)
     add_options(parser, "NET", CONFIG)
     parser.add_argument(
@@ -121,23 +121,22 @@ def rows_parser(name: str, description: str, epilog: str, time: tuple[float, str
 
 
 class RowsJob:
-    """The network, the rows of the data set that are meant, and the options.
+    """The network, the chosen rows of the data set, and the options.
 
     Parameters
     ----------
     arguments : Namespace
-        Of a `rows_parser`.
+        Arguments from a `rows_parser`.
 
     Attributes
     ----------
     network : Network
     data : DataSet
-        Of the first rows.
+        The first rows, as many as are asked for.
     whole : DataSet
-        Of all rows.
+        All rows.
     onnx : (Path, str or None, dict)
-        The file in which onnxruntime computes the network's outputs, where it is cut, and values of
-        inputs.
+        The ONNX file for onnxruntime, the node at which it is cut, and fixed values of inputs.
     """
 
     def __init__(self, arguments: argparse.Namespace) -> None:
@@ -159,9 +158,9 @@ class RowsJob:
         self.onnx: OnnxSource = path, output, fixed
 
     def head(self, *names: str) -> Row:
-        """What all rows depend on: the network, the data, the box and the options of these names.
+        """Return what all rows depend on: the network, the data, the box, and named options.
 
-        Arrays and norms are given by their digests; directions only where there are some.
+        Arrays and norms are represented by digests; directions only if there are any.
         """
         data = self.whole
         content = [data.inputs, *([] if data.labels is None else [data.labels])]
@@ -179,22 +178,22 @@ class RowsJob:
         line: Callable[[Row], str],
         settled: Callable[[Row], bool],
     ) -> Worked:
-        """Compute rows, tell of them and write them; rows of an earlier run are not done again.
+        """Compute, print and write rows, except those finished in an earlier run.
 
         Parameters
         ----------
         columns : sequence of str
-            Of a CSV file.
+            Columns of a CSV file.
         head : dict
             What the rows depend on.
         total : int
-            Their number.
+            Number of rows.
         start : callable
-            Takes the indices that are done; gives the others' rows as they finish.
+            Takes the indices of finished rows, and generates the other rows as they finish.
         line : callable
-            One line for a row.
+            Formats a row as one line.
         settled : callable
-            Whether more time would tell no more of a row.
+            Returns whether more time could not improve a row.
 
         Returns
         -------
@@ -219,7 +218,7 @@ class RowsJob:
             try:
                 for row in start(done):
                     if signals.asked and not settled(row):
-                        break  # it was cut short, and is done again by the next run
+                        break  # it was cut short; the next run repeats it
                     rows[row["index"]] = row
                     if file is not None:
                         try:
@@ -245,7 +244,7 @@ class RowsJob:
         return Worked(ordered, code, self._left(open_, total - len(ordered)))
 
     def _left(self, open_: int, missing: int) -> tuple[tuple[str, str], ...]:
-        """What is left to do, and how."""
+        """Return what is left to do, and how."""
         arguments = self.arguments
         file = "" if arguments.rows is not None else " with --rows FILE"
         limit = f"{arguments.time_limit:g}"
@@ -258,7 +257,7 @@ class RowsJob:
         return tuple(facts)
 
     def announce(self, *facts: tuple[str, object]) -> None:
-        """Print what the data were taken for, and other facts, before any row is worked on."""
+        """Print how the data were interpreted, and other facts, before processing rows."""
         if self.arguments.json:
             return
         columns = self.data.columns
@@ -267,7 +266,7 @@ class RowsJob:
 
 
 def show_unusable(reasons: Mapping[str, int]) -> None:
-    """Print why rows could not be used, the commonest reasons first."""
+    """Print why rows could not be used, the most frequent reasons first."""
     ordered = sorted(reasons.items(), key=lambda pair: -pair[1])
     show_facts(("", f"{many} unusable: {why}") for why, many in ordered[:REASONS])
     left = sum(many for _, many in ordered[REASONS:])
@@ -276,11 +275,11 @@ def show_unusable(reasons: Mapping[str, int]) -> None:
 
 
 REASONS = 4
-"""Reasons that a summary lists."""
+"""Number of reasons that a summary lists."""
 
 
 def _stated(value: Any) -> Any:
-    """The value of an option as plain data: arrays and norms by their digests."""
+    """Return the value of an option as plain data, with digests of arrays and norms."""
     if isinstance(value, tuple):
         return [_stated(part) for part in value]
     if isinstance(value, OutputNorm):
@@ -297,7 +296,7 @@ def show_facts(facts: Iterable[tuple[str, object]]) -> None:
 
 
 def row_progress(quiet: bool, total: int, done: int) -> Callable[[str], None]:
-    """A function that tells a finished row and the time that is left, on stderr."""
+    """Return a function that prints a finished row and the time left on stderr."""
     if quiet:
         return lambda line: None
     if done:

@@ -1,4 +1,4 @@
-"""From options to settings, and which files of solver settings they bring in."""
+"""From options to settings, including files of solver settings."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from lipyomo.problems.settings import Settings, SettingsKeywords
 from lipyomo.search.engine.checkpoint import check_checkpoint
 
 MODELS = frozenset({"lp", "mip", "mipcrosslip"})
-"""Methods that give Pyomo models to solvers; the others do without Pyomo, a second of imports."""
+"""Methods that use Pyomo models; the others save importing Pyomo, which takes a second."""
 
 
 def given(arguments: argparse.Namespace, table: type) -> dict[str, Any]:
-    """Values of options that are keywords of a table, such as `SettingsKeywords`."""
+    """Return the values of options that are keywords of a table, such as `SettingsKeywords`."""
     return {name: each for name, each in vars(arguments).items() if name in table.__annotations__}
 
 
 def read_settings(arguments: argparse.Namespace) -> Settings:
-    """The settings that options have set; a wrong solver is found before anything is run.
+    """Read the settings from options; check the solver before anything is run.
 
     Raises
     ------
     LipyomoError
-        If a value is wrong, the file of solvers is, or the solver cannot be used.
+        If a value or the file of solvers is wrong, or the solver cannot be used.
     """
     settings = chosen_settings(None, given(arguments, SettingsKeywords))
     cross_check = getattr(arguments, "cross_check", None)
@@ -45,14 +45,14 @@ def read_settings(arguments: argparse.Namespace) -> Settings:
 
 
 def check_kept(arguments: argparse.Namespace) -> None:
-    """Refuse a checkpoint that cannot be used, and options about one that do not go together.
+    """Refuse a checkpoint that cannot be used, and its options if they exclude each other.
 
     Raises
     ------
     UsageError
-        If options contradict each other.
+        If options exclude each other.
     CheckpointError, OutputError
-        As of `lipyomo.search.engine.checkpoint.check_checkpoint`.
+        See `lipyomo.search.engine.checkpoint.check_checkpoint`.
     """
     if arguments.resume and arguments.checkpoint is None:
         raise UsageError("--resume needs to know from where.  Remedy: add --checkpoint FILE")
@@ -63,7 +63,7 @@ def check_kept(arguments: argparse.Namespace) -> None:
 
 
 def name_solver_files(path: Path | None) -> None:
-    """Say which files of solver settings are used, if there are any beside the packaged one."""
+    """Print which files of solver settings are used, apart from the one in the package."""
     from lipyomo.solvers.settings import load_settings
 
     files = ", ".join(map(str, load_settings(path).files))

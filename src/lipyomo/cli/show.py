@@ -1,4 +1,4 @@
-"""The answer on the screen, as JSON, and as a picture."""
+"""Output of results as text and as JSON, and of their history."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ENDED = {
 
 
 def show(problem: LipschitzProblem, result: Result, arguments: argparse.Namespace) -> None:
-    """Print the answer on stdout, as the options ask."""
+    """Print the result on stdout, in the format chosen by the options."""
     if arguments.json:
         record = as_json(problem, result, str(arguments.network))
         minus = getattr(arguments, "minus", None)
@@ -45,7 +45,7 @@ def show(problem: LipschitzProblem, result: Result, arguments: argparse.Namespac
 
 
 def write_history(result: Result, path: Path) -> None:
-    """Write rows of seconds, lower and upper end to a CSV or JSON file (null: no bound yet)."""
+    """Write rows of seconds, lower and upper end to a CSV or JSON file (null for no bound yet)."""
     names = ("seconds", "lower", "upper")
     if path.suffix == ".json":
         rows = [dict(zip(names, map(finite, row), strict=True)) for row in result.history]
@@ -59,22 +59,22 @@ def write_history(result: Result, path: Path) -> None:
 
 INDENT = len("directions  ")
 _COLOURS = {"constant": "1", "warning": "33"}
-"""Codes of the terminal: bold, yellow."""
+"""Terminal codes: bold, yellow."""
 
 
 def terminal_width() -> int | None:
-    """Columns of the terminal that stdout is; None if it is none."""
+    """Return the width of the terminal; None if stdout is no terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def uses_colour() -> bool:
-    """Whether stdout is a terminal that wants colour (https://no-color.org)."""
+    """Return whether stdout is a terminal with colours enabled (https://no-color.org)."""
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     return sys.stdout.isatty() and not plain
 
 
 def laid_out(lines: Sequence[tuple[str, str]], width: int | None, colour: bool) -> list[str]:
-    """Names and texts in two columns; on a terminal, texts are wrapped between words."""
+    """Format names and texts in two columns; on a terminal, texts are wrapped between words."""
     shown = []
     for name, text in lines:
         parts = [text]
@@ -98,7 +98,7 @@ def as_json(problem: LipschitzProblem, result: Result, path: str) -> dict[str, A
 
 
 def problem_record(problem: LipschitzProblem, path: str) -> dict[str, Any]:
-    """A problem as plain data."""
+    """Return a problem as plain data."""
     network = problem.network
     return {
         "path": path,
@@ -118,7 +118,7 @@ def problem_record(problem: LipschitzProblem, path: str) -> dict[str, Any]:
 
 
 def _directions(problem: LipschitzProblem) -> dict[str, Any] | None:
-    """The matrix of directions by its entries, each with its row and column; None for all."""
+    """Encode the matrix of directions by entries with row and column; None for no directions."""
     if problem.directions is None:
         return None
     matrix = sp.coo_array(problem.directions)
@@ -160,7 +160,7 @@ def summary(problem: LipschitzProblem, result: Result) -> list[tuple[str, str]]:
 
 
 def largest_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
-    """How far two networks are off at most, and where."""
+    """Return lines on the largest difference of two networks' values, and where it is attained."""
     known = " (exact)" if found["status"] == Status.EXACT else f", {found['status']}"
     upper = math.inf if found["upper"] is None else found["upper"]
     lines = [("difference", f"of values at most {up(upper)}{known}")]
@@ -170,7 +170,7 @@ def largest_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _domains(problem: LipschitzProblem, result: Result) -> list[tuple[str, str]]:
-    """The domain, or its parts with the interval of each."""
+    """Return lines on the domain, or on its parts with the interval of each."""
     parts = result.details.get("parts", ())
     if not parts:
         return [("domain", problem.domain.describe())]

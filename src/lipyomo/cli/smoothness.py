@@ -1,4 +1,4 @@
-"""``lipyomo smoothness``: how fast gradients can change over a domain."""
+"""``lipyomo smoothness``: Lipschitz constants of gradients over a domain."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ examples:
 
 
 def run(words: Sequence[str]) -> int:
-    """Run ``lipyomo smoothness`` with the words after it; returns the exit code."""
+    """Run ``lipyomo smoothness`` with these arguments; return the exit code."""
     began = time.monotonic()
     arguments = _parser().parse_args(words)
     check_kept(arguments)

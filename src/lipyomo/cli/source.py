@@ -1,4 +1,4 @@
-"""Networks from files, as the options say: one, or the difference of two."""
+"""Networks from the files given by options: a single network, or the difference of two."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 
 
 LEAST = 1.0
-"""Seconds that an import may always take: on a busy machine Python's start can take the rest."""
+"""Least time limit of an import in seconds, as Python's start may have used up the command's."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """One file, and what is taken of it.
+    """An ONNX file, and the part of it that is used.
 
     Attributes
     ----------
     path : Path
     output : str or None
-        Where it is cut.
+        Node at which it is cut.
     fixed : mapping of str to ndarray
-        Values of inputs.
+        Fixed values of inputs.
     """
 
     path: Path
@@ -42,13 +42,13 @@ class Source:
     fixed: Mapping[str, FloatArray]
 
     def load(self, **limits: Any) -> Network:
-        """The network, not compared with onnxruntime yet; `limits` as of `lipyomo.load`."""
+        """Load the network, without comparing it with onnxruntime; `limits`: see `lipyomo.load`."""
         from lipyomo.formats.onnx import load
 
         return load(self.path, output=self.output, fixed=self.fixed, check=False, **limits)
 
     def load_quantised(self, **limits: Any) -> QuantisedNetwork:
-        """The network, which may round signals, likewise."""
+        """Load a network that may be quantised, in the same way."""
         from lipyomo.formats.onnx import load_quantised
 
         return load_quantised(
@@ -56,7 +56,7 @@ class Source:
         )
 
     def check(self, network: Network | QuantisedNetwork, domain: Sampler | None) -> float:
-        """The largest difference of an output from what onnxruntime computes."""
+        """Compare with onnxruntime; return the largest difference of an output."""
         from lipyomo.formats.onnx import check_against_runtime, check_quantised
 
         asked: dict[str, Any] = {"domain": domain, "output": self.output, "fixed": self.fixed}
@@ -67,18 +67,18 @@ class Source:
 
 @dataclass(frozen=True)
 class NamedNetwork:
-    """The network that the options name.
+    """The network given by the options.
 
     Attributes
     ----------
     network : Network
-        Of inputs, and of errors where signals are rounded.
+        The network; if quantised, a function of inputs and rounding errors.
     parts : tuple of Network or QuantisedNetwork
-        One, or two whose difference it is.
+        The network itself, or the two whose difference it is.
     sources : tuple of Source
-        Of the parts.
+        Sources of the parts.
     quantised : QuantisedNetwork or None
-        The step function, where signals are rounded.
+        The step function, if signals are rounded.
     """
 
     network: Network
@@ -88,11 +88,11 @@ class NamedNetwork:
 
     @property
     def input_dim(self) -> int:
-        """Number of inputs, without errors."""
+        """Number of inputs, without rounding errors."""
         return (self.quantised or self.network).input_dim
 
     def widened(self, domain: Domain) -> Domain:
-        """A domain of the inputs as one of the network, errors included."""
+        """Extend a domain of the inputs to rounding errors, if the network is quantised."""
         if self.quantised is None:
             return domain
         from lipyomo.analyses.questions.quantised import domain_with_errors
@@ -101,11 +101,11 @@ class NamedNetwork:
 
     @property
     def only(self) -> Path | None:
-        """The file of a network that is no difference."""
+        """The file of the network; None for a difference."""
         return self.sources[0].path if len(self.sources) == 1 else None
 
     def check(self, domain: Sampler | None = None) -> float:
-        """Compare all parts with onnxruntime; the largest difference of an output."""
+        """Compare all parts with onnxruntime; return the largest difference of an output."""
         pairs = zip(self.sources, self.parts, strict=True)
         return max(source.check(network, domain) for source, network in pairs)
 
@@ -116,23 +116,23 @@ def network_given_by(
     memory_limit: int | None = None,
     rounds: bool = False,
 ) -> NamedNetwork:
-    """Load what the options name.
+    """Load the network given by the options.
 
     Parameters
     ----------
     arguments : Namespace
-        With `network`, `output` and maybe `minus` and `fix`.
+        Has `network`, `output` and possibly `minus` and `fix`.
     time_limit : float, optional
-        Seconds a file.
+        Seconds per file.
     memory_limit : int, optional
         Bytes.
     rounds : bool, optional
-        Whether networks may round signals; they are refused otherwise.
+        Whether quantised networks are allowed.
 
     Raises
     ------
     LipyomoError
-        If a file is refused, or two networks do not fit together.
+        If a file is refused, or the sizes of two networks do not match.
     """
     fixed = dict(getattr(arguments, "fix", None) or ())
     minus = getattr(arguments, "minus", None)

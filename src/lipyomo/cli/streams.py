@@ -1,4 +1,4 @@
-"""The standard streams: closed or full ones, and stdout kept for the answer alone."""
+"""The standard streams: closed or full ones, and keeping stdout for the result alone."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from lipyomo.cli.codes import Stream
 
 
 class StreamClosed(LipyomoError):
-    """The reader of stdout has gone, as in ``lipyomo ... | head``; there is nobody to tell."""
+    """The reader of stdout has closed it, as in ``lipyomo ... | head``."""
 
 
 class StreamFailed(LipyomoError):
-    """The answer cannot be written, for example because the disk is full."""
+    """The result cannot be written, for example because the disk is full."""
 
 
 def open_streams() -> None:
-    """Put the null device where stdout or stderr was closed by the caller."""
+    """Open the null device in place of a stdout or stderr that the caller has closed."""
     for number, name in ((Stream.OUT, "stdout"), (Stream.ERR, "stderr")):
         if getattr(sys, name) is None:
             null = os.open(os.devnull, os.O_WRONLY)
@@ -32,17 +32,17 @@ def open_streams() -> None:
                 os.close(null)
             setattr(sys, name, os.fdopen(number, "w", encoding="utf-8", closefd=False))
         stream = getattr(sys, name)
-        if isinstance(stream, io.TextIOWrapper):  # names may hold letters that it does not know
+        if isinstance(stream, io.TextIOWrapper):  # names may not be encodable
             stream.reconfigure(errors="backslashreplace")
 
 
 def warn(message: str) -> None:
-    """Say on stderr what went wrong beside the answer."""
+    """Print a warning on stderr."""
     print(f"lipyomo: warning: {message}", file=sys.stderr, flush=True)
 
 
 def wrote(write: Callable[[], object]) -> bool:
-    """Write a file beside the answer; if that fails, say so, and lose nothing else."""
+    """Write a further file; if that fails, warn and return False."""
     try:
         write()
     except LipyomoError as error:
@@ -53,7 +53,7 @@ def wrote(write: Callable[[], object]) -> bool:
 
 @contextmanager
 def answer_is_written() -> Iterator[None]:
-    """Turn failures to write into `StreamClosed` or `StreamFailed`; no other file is meant."""
+    """Turn failures of writing to stdout into `StreamClosed` or `StreamFailed`."""
     try:
         yield
     except BrokenPipeError:
@@ -67,7 +67,7 @@ def answer_is_written() -> Iterator[None]:
 
 
 def _drop_stdout() -> None:
-    """Send the rest to nowhere, so that Python's exit does not complain about it as well."""
+    """Discard further output, so that Python reports no second error at exit."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, Stream.OUT)
     os.close(null)
@@ -75,10 +75,10 @@ def _drop_stdout() -> None:
 
 @contextmanager
 def answer_only() -> Iterator[None]:
-    """Send everything that is written to stdout to stderr while the body runs.
+    """Redirect stdout to stderr while the body runs.
 
-    Solvers are C libraries that write to the file descriptor (Gurobi reports Ctrl-C so, whatever
-    its log settings are), so `sys.stdout` alone would not do.
+    This is done for the file descriptor, to which solvers, as C libraries, write directly (Gurobi
+    reports Ctrl-C this way, whatever its log settings are).
     """
     sys.stdout.flush()
     kept = os.dup(Stream.OUT)
@@ -93,6 +93,6 @@ def answer_only() -> Iterator[None]:
 
 
 def _flush_c_streams() -> None:
-    """Empty the buffers of C's stdio, which would else reach stdout later."""
+    """Flush the buffers of C's stdio, which would otherwise reach stdout later."""
     if sys.platform != "win32":
         ctypes.CDLL(None).fflush(None)

@@ -1,4 +1,4 @@
-"""``lipyomo sweep``: Lipschitz constants of balls around every row of a data set."""
+"""``lipyomo sweep``: Lipschitz constants on balls around every row of a data set."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ example:
 
 
 def run(words: Sequence[str]) -> int:
-    """Run ``lipyomo sweep`` with the words after it; returns the exit code."""
+    """Run ``lipyomo sweep`` with these arguments; return the exit code."""
     arguments = _parser().parse_args(words)
     _check(arguments)
     defaults = {} if arguments.method == "auto" else get_method(arguments.method).options
@@ -108,7 +108,7 @@ def _parser() -> Parser:
 
 
 def _check(arguments: Namespace) -> None:
-    """Refuse options that do not go together."""
+    """Refuse options that exclude each other."""
     radii = arguments.radius
     if not radii or not all(math.isfinite(radius) and radius > 0 for radius in radii):
         raise UsageError("--radius: positive numbers are needed, such as 0.1,0.2")
@@ -137,7 +137,7 @@ class _Balls:
     Raises
     ------
     LipyomoError
-        If a norm, a functional or directions do not fit the network: now, not with every row.
+        If a norm, a functional or directions do not match the network, once for all rows.
     """
 
     def __init__(self, job: RowsJob) -> None:
@@ -158,12 +158,12 @@ class _Balls:
         self.places = [(row, radius) for row in rows for radius in arguments.radius]
 
     def solved(self, done: Collection[int], settings: Settings) -> Iterator[Row]:
-        """Rows of the balls that are not done, as they finish.
+        """Generate the rows of the balls that are not done, as they finish.
 
         Raises
         ------
         UsageError
-            If the method treats no such problem.
+            If the method refuses such problems.
         """
         problems: dict[int, LipschitzProblem] = {}
         for index, (row, radius) in enumerate(self.places):
@@ -175,7 +175,7 @@ class _Balls:
         indices, many, method = list(problems), list(problems.values()), self._arguments.method
         if many and method != "auto":
             reason = get_method(method).refusal(many[0])
-            if reason is not None:  # so it does the others, which have the same norms
+            if reason is not None:  # it refuses the others as well, which have the same norms
                 raise UsageError(f"method {method} cannot treat these problems: {reason}")
         workers, dask = self._arguments.workers, self._arguments.dask
         for found in sweep(many, method, settings, workers=workers, dask=dask):
@@ -186,7 +186,7 @@ class _Balls:
             yield self._row(index, found)
 
     def _problem(self, row: int, radius: float) -> LipschitzProblem:
-        """The constant of one ball."""
+        """Return the problem of one ball."""
         network, norm = self._network, self._output_norm
         x = data_point(self._data.inputs[row], AllSpace(network.input_dim))
         if self._arguments.margin_of_label:
@@ -199,7 +199,7 @@ class _Balls:
         return found
 
     def _read_labels(self) -> FloatArray | None:
-        """The labels; classes where these are one-hot rows, or decide what is asked."""
+        """Return the labels; as classes if they are one-hot rows, or for margins."""
         labels, outputs = self._data.labels, self._network.output_dim
         if self._arguments.margin_of_label and outputs < 2:
             raise UsageError(
@@ -213,11 +213,11 @@ class _Balls:
         return np.asarray(labels, dtype=np.float64)
 
     def _label(self, row: int) -> float | None:
-        """The class of a row, if it has one."""
+        """Return the label of a row, if it has one."""
         labels = self._labels
         if labels is None or math.isnan(labels[row]):
             return None
-        whole = float(labels[row]).is_integer()  # as --margin takes it
+        whole = float(labels[row]).is_integer()  # as for --margin
         return int(labels[row]) if whole else float(labels[row])
 
     def _row(self, index: int, found: SweepRow) -> Row:

@@ -1,4 +1,4 @@
-"""The subcommands that list what there is: solvers and methods."""
+"""The subcommands that list solvers and methods."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HEAD = ("method", "what it is", "guarantee", "input norms", "output norms", "dom
 
 
 def print_methods(words: Sequence[str]) -> int:
-    """Run ``lipyomo methods``: every method with its guarantee, norms and source."""
+    """Run ``lipyomo methods``: list every method with its guarantee, norms and source."""
     from lipyomo.methods.registry import methods as table
 
     parser = Parser("lipyomo methods", "Every method, with what it guarantees.")
@@ -77,7 +77,7 @@ def markdown(found: Mapping[str, Method]) -> str:
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table on stdout, fitted to a terminal or as aligned lines for a pipe."""
+    """Print a table on stdout, fitted to a terminal, or as aligned lines for a pipe."""
     if not sys.stdout.isatty():
         widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
         for row in (head, *rows):
@@ -89,7 +89,7 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     from rich.text import Text
 
     table = Table(show_edge=False, pad_edge=False)
-    for name in head:  # names stay whole; long texts are folded, never cut
+    for name in head:  # names are not wrapped; long texts are, and never cut
         table.add_column(name, no_wrap=name == head[0], overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
@@ -97,7 +97,7 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def print_solvers(words: Sequence[str]) -> int:
-    """Run ``lipyomo solvers``: what is installed, and the line that installs what is missing."""
+    """Run ``lipyomo solvers``: list installed solvers, and commands that install the others."""
     from lipyomo.cli.settings import name_solver_files
     from lipyomo.solvers import solver_table
 

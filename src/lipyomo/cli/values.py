@@ -1,4 +1,4 @@
-"""Values of options that are more than a word: inputs, norms, files, options of methods."""
+"""Parsing values of options: inputs, norms, files, options of methods."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def read_selection(text: str, option: str) -> list[int] | slice | list[str]:
-    """Read numbers of inputs, ``0,3``, a range of them, ``5:9``, or names of a file's inputs."""
+    """Read indices of inputs such as ``0,3``, a range such as ``5:9``, or names of inputs."""
     if re.fullmatch(r"\s*(-?\d+)?\s*:\s*(-?\d+)?\s*(:\s*(-?\d+)?\s*)?", text):
         return slice(*(int(part) if part.strip() else None for part in text.split(":")))
     parts = [part.strip() for part in text.split(",")]
@@ -49,7 +49,7 @@ def read_dual_ball(text: str, option: str) -> LinearOutput:
 
 @dataclass(frozen=True)
 class QueryFile:
-    """A VNN-LIB file that was named."""
+    """A VNN-LIB file and its query."""
 
     path: Path
     query: VnnLib
@@ -80,7 +80,7 @@ def read_named(text: str) -> tuple[str | None, Path]:
 
 
 def read_options(words: list[str], defaults: Mapping[str, object]) -> dict[str, Any]:
-    """Read ``NAME=VALUE`` words; each value gets the type of the method's default."""
+    """Read words ``NAME=VALUE``; each value gets the type of the method's default."""
     options: dict[str, Any] = {}
     for word in words:
         name, equals, text = word.partition("=")
@@ -109,7 +109,7 @@ def _typed(name: str, text: str, default: object) -> Any:
 
 
 def read_memory(text: str) -> int | None:
-    """Read an amount of memory such as ``2GB`` in bytes; numbers alone are megabytes."""
+    """Read an amount of memory such as ``2GB`` in bytes; a plain number is in megabytes."""
     try:
         size = read_bytes(text if text.strip()[-1:].lower() == "b" else f"{text}MB")
     except ValueError as error:
@@ -118,7 +118,7 @@ def read_memory(text: str) -> int | None:
 
 
 def read_picture(text: str) -> Path:
-    """Read the name of a picture, and find out before a long run whether it can be drawn.
+    """Read the name of a picture, and check before a long run that it can be drawn.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""``lipyomo verify``: check a proof file against a network, by a checker of its own."""
+"""``lipyomo verify``: check a proof file against a network with the independent checker."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ exit codes:
 
 
 def run(words: Sequence[str]) -> int:
-    """Run ``lipyomo verify`` with the words after it; returns the exit code."""
+    """Run ``lipyomo verify`` with these arguments; return the exit code."""
     arguments = _parser().parse_args(words)
     with Leaving():
         try:
@@ -76,12 +76,12 @@ def run(words: Sequence[str]) -> int:
 
 
 def _about(network: Network, arguments: Namespace) -> tuple[Network, bool]:
-    """The network of the proof, and whether it is made of that of the file.
+    """Return the network of the proof, and whether it is derived from that of the file.
 
     Raises
     ------
     UsageError, LipyomoError
-        If there is none.
+        If options exclude each other, or the network cannot be derived.
     """
     if arguments.functional is not None and not arguments.smoothness:
         raise UsageError("--functional needs --smoothness: other proofs say theirs")
@@ -131,14 +131,14 @@ def _parser() -> Parser:
 
 
 def _swapped(proof: Path, network: Path) -> bool:
-    """Whether the proof was named where the network belongs."""
+    """Return whether proof and network were given in the wrong order."""
     with suppress(OutputError):
         return is_of(network, PROOF) and not is_of(proof, PROOF)
     return False
 
 
 def _record(verdict: Verdict) -> dict[str, object]:
-    """What was proved, for machines."""
+    """Return what was proved as plain data."""
     statement = verdict.statement
     values = {}
     if statement.ends is not None:
@@ -157,7 +157,7 @@ def _record(verdict: Verdict) -> dict[str, object]:
 
 
 def _progress(quiet: bool) -> Callable[[int], None] | None:
-    """Tell on a terminal how many cases are checked."""
+    """Return a callback that prints the number of checked cases on a terminal."""
     if quiet or not sys.stderr.isatty():
         return None
     last = time.monotonic()

@@ -1,4 +1,4 @@
-"""What words of the command line mean: numbers, names, files; only argparse is imported."""
+"""Parsing words of the command line: numbers, names, files; it imports argparse only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RENAMED = {
     "--no-check": "--trust-solver",
     "--output": "--output-node",
 }
-"""Options by their names of 0.3, which still work, with a warning."""
+"""Names of options in 0.3, which still work, with a warning."""
 
 RARE = {
     "--config", "--fix", "--weights", "--directions", "--dual-ball", "--metric", "--ball-norm",
@@ -28,7 +28,7 @@ RARE = {
     "--overwrite", "--seed", "--upper-only", "--rational", "--history", "--prove-upper", "--debug",
     "--tolerance", "--no-radii", "--jobs", "--strict", "--largest", "--help",
 }  # fmt: skip
-"""Options that ``--help`` leaves to ``--help-all``, so that it is one screen."""
+"""Options shown by ``--help-all`` only, so that ``--help`` fits on one screen."""
 
 
 class UsageError(LipyomoError):
@@ -36,14 +36,14 @@ class UsageError(LipyomoError):
 
 
 def reader(place: str, *more: str) -> Callable[[str], Any]:
-    """A function of a module of `lipyomo.cli` as the type of an option; imported when needed.
+    """Return the type of an option: a function of a module of `lipyomo.cli`, imported lazily.
 
     Parameters
     ----------
     place : str
-        Such as ``arrays.read_numbers``.
+        For example ``arrays.read_numbers``.
     *more : str
-        What it takes beside the text.
+        Further arguments, after the text.
     """
 
     def read(text: str) -> Any:
@@ -54,7 +54,7 @@ def reader(place: str, *more: str) -> Callable[[str], Any]:
 
 
 def count(least: int) -> Callable[[str], int]:
-    """The type of options that are whole numbers of at least `least`."""
+    """Return the type of options that are integers of at least `least`."""
 
     def read(text: str) -> int:
         if not re.fullmatch(r"\s*[-+]?\d+\s*", text) or int(text) < least:
@@ -65,22 +65,22 @@ def count(least: int) -> Callable[[str], int]:
 
 
 def file_path(text: str) -> Path:
-    """The type of options that name a file; an empty one would be the current folder."""
+    """Read the path of a file; an empty one, which would be the current folder, is refused."""
     if not text:
         raise argparse.ArgumentTypeError("the path is empty")
     return Path(text)
 
 
 def new_file(option: str, kind: str, *endings: str) -> Callable[[str], Path]:
-    """The type of options that name a file to write: found out before a long run.
+    """Return the type of options that name a file to write, checked before a long run.
 
     Parameters
     ----------
     option : str
     kind : str
-        Its name in `lipyomo.base.system.outputs`.
+        Name of the kind of file in `lipyomo.base.system.outputs`.
     *endings : str
-        Of its name.
+        Allowed endings of the file's name.
     """
 
     def read(text: str) -> Path:
@@ -129,17 +129,17 @@ def ratio(text: str) -> float:
 
 
 def names(text: str) -> tuple[str, ...]:
-    """Read names between commas."""
+    """Read names separated by commas."""
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def names_and_numbers(text: str) -> tuple[int | str, ...]:
-    """Read numbers and names between commas."""
+    """Read integers and names separated by commas."""
     return tuple(int(part) if re.fullmatch(r"-?\d+", part) else part for part in names(text))
 
 
 def number_list(kind: Callable[[str], float]) -> Callable[[str], tuple[float, ...]]:
-    """The type of options that are numbers between commas."""
+    """Return the type of options that are numbers separated by commas."""
 
     def read(text: str) -> tuple[float, ...]:
         try:
@@ -151,7 +151,7 @@ def number_list(kind: Callable[[str], float]) -> Callable[[str], tuple[float, ..
 
 
 def values_of(words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Words that are no options, each after the option that it may belong to."""
+    """Generate the words that are no options, each with the option that it may belong to."""
     option = ""
     for word in words:
         name, _, text = word.partition("=")
@@ -166,16 +166,16 @@ def values_of(words: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def renamed(word: str, known: Collection[str], warn: Callable[[str], None]) -> str:
-    """The word, or the option by its new name if a parser knows that one and not the old one.
+    """Replace an option's old name by its new one, if a parser has only the new one.
 
     Parameters
     ----------
     word : str
-        Such as ``--output`` or ``--output=logits``.
+        For example ``--output`` or ``--output=logits``.
     known : collection of str
         Options of the parser.
     warn : callable
-        Takes a sentence about an old name.
+        Called with a message about the old name.
     """
     name, equals, text = word.partition("=")
     new = RENAMED.get(name, name)
@@ -186,12 +186,12 @@ def renamed(word: str, known: Collection[str], warn: Callable[[str], None]) -> s
 
 
 def check_files(words: Sequence[str]) -> None:
-    """Refuse to write a file that the same words name a second time, to read or to write it.
+    """Refuse to write a file that another option reads or writes as well.
 
     Raises
     ------
     UsageError
-        If they do.
+        If there is such a file.
     """
     named = list(values_of(words))
     if not any(option in OUTPUTS for option, _ in named):
