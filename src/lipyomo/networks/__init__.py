@@ -1,8 +1,8 @@
-"""Networks: layers, their units, and networks made of networks.
+"""Networks: layers, their units, and functions that combine networks.
 
-`difference`, `compose`, `parallel`, `affine_after` and `unroll` make one network of several, as do
-`product`, `quotient` and `square`; `gradient`, `jacobian`, `hessian`, `directional` and `residual`
-are made of a network's derivatives.  `quantised_difference` is for step functions.
+`difference`, `compose`, `parallel`, `affine_after` and `unroll` combine networks to one, as do
+`product`, `quotient` and `square`.  `gradient`, `jacobian`, `hessian`, `directional` and `residual`
+return networks of derivatives.  `quantised_difference` is for step functions.
 """
 
 from __future__ import annotations

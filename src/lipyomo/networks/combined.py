@@ -1,12 +1,12 @@
-"""Networks made of networks: differences, compositions, parallel ones and loops.
+"""Combinations of networks: differences, compositions, parallel networks and loops.
 
-Each function returns a `Network` that computes the same numbers as its parts in exact arithmetic.
-No two weights are multiplied unless the product is exact: where it would round, both layers stay,
-with identity units between them.  What one part computes before the others are done, or what is
-needed again later, is carried on by identity units.
+Each function returns a `Network` that equals the combination of its parts in exact arithmetic.
+Weights are multiplied only if the product is exact; otherwise both layers are kept, with identity
+units between them.  Values of shallower parts, and values that are needed later, are passed through
+identity units.
 
-Parts that are equal unit by unit cost nothing twice: `LipschitzProblem.reduced` merges units of one
-layer whose rows are multiples of each other, layer by layer.
+Equal parts cost nothing extra: `LipschitzProblem.reduced` merges units of a layer whose rows are
+multiples of each other, layer by layer.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ __all__ = ["affine_after", "compose", "difference", "parallel", "unroll"]
 
 
 def parallel(*networks: Network, name: str | None = None) -> Network:
-    """The networks side by side: ``x -> (f(x), g(x), ...)``, the outputs one after the other.
+    """Return the networks in parallel: ``x -> (f(x), g(x), ...)``, with outputs concatenated.
 
     Parameters
     ----------
     *networks : Network
-        Of the same inputs.
+        Networks with the same inputs.
     name : str, optional
 
     Raises
@@ -55,19 +55,19 @@ def parallel(*networks: Network, name: str | None = None) -> Network:
 
 
 def side_by_side(networks: Sequence[Network], name: str | None = None) -> Network:
-    """As `parallel`, with every unit in its place: patterns of the parts are those of the whole.
+    """Combine as `parallel`, but keep all units: its patterns consist of patterns of the parts.
 
     Parameters
     ----------
     networks : sequence of Network
-        Of the same inputs; shallow ones are carried along by identity units.
+        Networks with the same inputs; shallow ones are extended by identity units.
     name : str, optional
 
     Returns
     -------
     Network
-        Outputs of the first network first.  `Network.with_functional` compares them: rows such as
-        ``[1, -1]`` make the difference of two scalar networks.
+        Outputs of the first network come first.  `Network.with_functional` combines them: rows such
+        as ``[1, -1]`` give the difference of two scalar networks.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def common_inputs(f: Network, g: Network) -> None:
 
 
 def _rows(networks: Sequence[Network]) -> tuple[list[Layer], tuple[int, ...]]:
-    """The layers of networks side by side, and the shape of their inputs."""
+    """Return the layers of networks in parallel, and the shape of their inputs."""
     shape = networks[0].input_shape
     for other in networks[1:]:
         shape = _common(
@@ -113,12 +113,12 @@ def _rows(networks: Sequence[Network]) -> tuple[list[Layer], tuple[int, ...]]:
 
 
 def difference(f: Network, g: Network, name: str | None = None) -> Network:
-    """The network ``f - g``.
+    """Return the network ``f - g``.
 
     Parameters
     ----------
     f, g : Network
-        Of the same inputs, with the same number of outputs.
+        Networks with the same inputs and the same number of outputs.
     name : str, optional
 
     Raises
@@ -140,7 +140,7 @@ def difference(f: Network, g: Network, name: str | None = None) -> Network:
     m = f.output_dim
     inner = common_names([(f.name, f.input_names), (g.name, g.input_names)])
     name, named = name or f"{f.name} - {g.name}", (f.input_parts, inner)
-    if not hidden:  # here weights are subtracted, which may round
+    if not hidden:  # weights are subtracted here, which may round
         lines = np.column_stack([heads.dense_weight, heads.bias])
         if sum_is_exact(lines[:m], -lines[m:]):
             found = lines[:m] - lines[m:]
@@ -154,7 +154,7 @@ def difference(f: Network, g: Network, name: str | None = None) -> Network:
     bias = first + second
     lost = lost_in_sum(first, second, bias)
     rounded = np.flatnonzero(lost)
-    if rounded.size:  # constant units give back what the sums of biases lose
+    if rounded.size:  # constant units add the rounding errors of the biases
         hidden[-1] = _with_constants(hidden[-1], lost[rounded])
         columns = sp.csr_array(
             (np.ones(rounded.size), (rounded, np.arange(rounded.size))), (m, rounded.size)
@@ -165,7 +165,7 @@ def difference(f: Network, g: Network, name: str | None = None) -> Network:
 
 
 def _with_constants(layer: Layer, values: FloatArray) -> Layer:
-    """The layer with more units, identities that are constant."""
+    """Append constant identity units to a layer."""
     count = len(values)
     weight: Matrix = sp.csr_array(sp.vstack([layer.weight, sp.csr_array((count, layer.inputs))]))
     bias, left, right = (
@@ -180,7 +180,7 @@ def _with_constants(layer: Layer, values: FloatArray) -> Layer:
 
 
 def compose(g: Network, f: Network, name: str | None = None) -> Network:
-    """The network ``g(f(x))``.
+    """Return the network ``g(f(x))``.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ def compose(g: Network, f: Network, name: str | None = None) -> Network:
     Raises
     ------
     NetworkError
-        If the outputs of f are no inputs of g.
+        If the outputs of f do not match the inputs of g.
     """
     _check((g, f))
     _common(f.output_shape, g.input_shape, f"the outputs of {f.name} and the inputs of {g.name}")
@@ -201,7 +201,7 @@ def compose(g: Network, f: Network, name: str | None = None) -> Network:
 def affine_after(
     f: Network, matrix: Any, offset: npt.ArrayLike | None = None, name: str | None = None
 ) -> Network:
-    """The network ``A f(x) + b``.
+    """Return the network ``A f(x) + b``.
 
     Parameters
     ----------
@@ -232,7 +232,7 @@ def unroll(
     steps: int,
     name: str | None = None,
 ) -> Network:
-    """The state after some steps of a loop ``x+ = g(x, pi(x))``, as a function of the first one.
+    """Unroll a control loop ``x+ = g(x, pi(x))``: the final state as a function of the first.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ def unroll(
     policy : Network
         pi, from the state to the control.
     steps : int
-        How many; at least one.
+        Number of steps, at least one.
     name : str, optional
 
     Raises
@@ -272,7 +272,7 @@ def unroll(
 
 
 def _plant(dynamics: Any) -> Network:
-    """The dynamics as a network of states and controls."""
+    """Convert the dynamics to a network of states and controls."""
     if isinstance(dynamics, Network):
         return dynamics
     remedy = "give a Network of states and controls, or matrices (A, B) or (A, B, c)"
@@ -296,7 +296,7 @@ def _check(networks: Iterable[Any]) -> None:
 
 
 def _common(first: tuple[int, ...], second: tuple[int, ...], what: str) -> tuple[int, ...]:
-    """The shape that two stand for, row by row: axes of one entry do not count, nor does a vector.
+    """Return the common shape of two row-major shapes, ignoring axes of one entry and vectors.
 
     Raises
     ------
@@ -318,14 +318,14 @@ def _common(first: tuple[int, ...], second: tuple[int, ...], what: str) -> tuple
 
 
 def _affine(matrix: Any, offset: Any = None) -> Network:
-    """An affine map as a network."""
+    """Return an affine map as a network."""
     return Network([Layer(matrix, 0.0 if offset is None else offset)], "affine")
 
 
 def _chained(
     networks: Sequence[Network], name: str, output_shape: tuple[int, ...] | None = None
 ) -> Network:
-    """Networks one after the other, the first one first."""
+    """Compose networks, the first one first."""
     layers = [layer for network in networks for layer in network.layers]
     first = networks[0]
     named = first.input_parts, first.input_names
@@ -333,7 +333,7 @@ def _chained(
 
 
 def _carried(layers: Sequence[Layer], depth: int) -> list[Layer]:
-    """A chain of `depth` layers: the outputs are carried on by identities."""
+    """Extend a chain to `depth` layers by identities."""
     outputs = layers[-1].units
     eye = sp.eye_array(outputs, format="csr")
     same = Layer(eye if _sparse(layers) else eye.toarray(), np.zeros(outputs))
@@ -343,7 +343,7 @@ def _carried(layers: Sequence[Layer], depth: int) -> list[Layer]:
 def _side_by_side(
     layers: Sequence[Layer], put_together: Callable[[Sequence[Layer]], sp.sparray]
 ) -> Layer:
-    """One layer of the units of several."""
+    """Combine the units of several layers to one layer."""
     weight: Matrix = sp.csr_array(put_together(layers))
     if not _sparse(layers):
         weight = dense(weight)
@@ -361,12 +361,12 @@ def _side_by_side(
 
 
 def _stacked(layers: Sequence[Layer]) -> sp.sparray:
-    """Weights of layers that read the same."""
+    """Stack the weights of layers with the same inputs."""
     return sp.vstack([sp.csr_array(layer.weight) for layer in layers])
 
 
 def _diagonal(layers: Sequence[Layer]) -> sp.sparray:
-    """Weights of layers that read one layer each."""
+    """Combine the weights of layers with different inputs to a block diagonal matrix."""
     return sp.block_diag([sp.csr_array(layer.weight) for layer in layers])
 
 

@@ -1,4 +1,4 @@
-"""The digest of a network, by which a proof or a file of rows names what it is about."""
+"""The digest of a network, which identifies it in proofs and other files."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from lipyomo.networks.network import Network
 def network_digest(network: Network) -> str:
     """SHA-256 of a network's weights, biases, slopes and smooth units.
 
-    Sparse and dense weights give the same.  An activation goes in by its name, which has its
-    parameters in full.
+    Sparse and dense weights have the same digest.  Activations are hashed by name, including all
+    parameters.
     """
     digest = hashlib.sha256()
     for layer in network.layers:
@@ -38,12 +38,12 @@ def network_digest(network: Network) -> str:
 
 
 def _plain(values: npt.NDArray[np.float64]) -> bytes:
-    """Numbers as bytes, without minus zeros."""
+    """Convert numbers to bytes, without negative zeros."""
     return (values + 0.0).astype("<f8").tobytes()
 
 
 def _blocks(weight: Matrix) -> Iterator[sp.csr_array]:
-    """The rows of a matrix in their order, without zeros, as many together as are a batch."""
+    """Yield the rows of a matrix without zeros, in blocks."""
     rows, columns = weight.shape
     step = max(1, BATCH // (8 * max(columns, 1)))
     source = weight if isinstance(weight, np.ndarray) else sp.csr_array(weight)

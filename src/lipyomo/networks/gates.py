@@ -1,8 +1,8 @@
-"""Gated sums: rows ``a + g (b - a)``, which are between a and b where g is between zero and one.
+"""Gated sums: rows ``a + g (b - a)``, which lie between a and b if g is between zero and one.
 
-A state of a gated unit (GRU) is such a row: a product of a gate with a difference, plus one term
-of that difference.  As a sum of three ranges it grows from step to step; as a mean of two it does
-not.
+The state of a gated unit (GRU) is such a row: a product of a gate with a difference, plus one term
+of that difference.  Bounded as a sum of three ranges it grows from step to step, as a mean of two
+it does not.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class Gates:
-    """Some rows of a layer, as means of functions of the outputs of the last layer but one.
+    """Gated sums of a layer, with a and b as functions of the outputs of the last layer but one.
 
     Attributes
     ----------
     rows : ndarray of int, shape (g,)
     products : ndarray of int, shape (g,)
-        Of the layer before, of a gate and a difference.
+        The product of a gate and a difference, in the layer before.
     second : ndarray of bool, shape (g,)
         Whether the gate is the second factor.
     scale : ndarray, shape (g,)
-        What gates are multiplied by: powers of two.
+        Factors of the gates, powers of two.
     weights, sizes : (ndarray, ndarray), shape (g, h) each
-        Of a and b, and the absolute values of what they are made of.
+        Weights of a and b, and sums of the absolute terms of these.
     biases, bias_sizes : (ndarray, ndarray), shape (g,) each
-        Likewise.
+        Biases of a and b, and sums of the absolute terms of these.
     """
 
     rows: IntArray
@@ -54,18 +54,18 @@ class AffineRows(NamedTuple):
 def gated_sums(
     after: AffineRows, units: AffineRows, passed: BoolArray, first: AffineRows, second: AffineRows
 ) -> Gates | None:
-    """The gated sums among the rows of a layer; None if there are none.
+    """Detect the gated sums among the rows of a layer; None if there are none.
 
     Parameters
     ----------
     after : AffineRows
-        Of m units and then k products of the layer before.
+        The rows, over m units and then k products of the layer before.
     units : AffineRows
-        Their m arguments, functions of the outputs of the layer before that.
+        Pre-activations of the m units, over the outputs of the layer before that.
     passed : ndarray of bool, shape (m,)
-        Units that are their argument.
+        Which units are identities.
     first, second : AffineRows
-        The k products' factors, likewise.
+        Factors of the k products, over the same outputs.
     """
     count = len(units.bias)
     found: list[tuple[int, int, bool, float, float, FloatArray, FloatArray, FloatArray]] = []

@@ -2,9 +2,9 @@
 
 A layer computes ``z = W h + b`` (the pre-activation) and then ``left * z`` where ``z < 0`` and
 ``right * z`` where ``z >= 0``, unit by unit.  Slopes (0, 1) are a ReLU, (a, 1) a LeakyReLU,
-(-1, 1) the absolute value and (1, 1) the identity.  Everything piecewise linear lowers to this.
-Units of a `Curve` apply a smooth activation instead (`lipyomo.networks.activations`); a layer may
-have both.  Layers are put together where one affine map follows another.
+(-1, 1) the absolute value and (1, 1) the identity.  All piecewise linear operators are converted to
+this form.  Units of a `Curve` apply a smooth activation instead (`lipyomo.networks.activations`); a
+layer may have both.  Consecutive affine maps are fused.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Curve:
     Raises
     ------
     NetworkError
-        If the units are no indices, or one comes twice.
+        If the units are not distinct indices.
     """
 
     activation: Activation
@@ -96,12 +96,12 @@ class Curve:
         object.__setattr__(self, "units", read_only(found))
 
     def __reduce__(self) -> tuple[type[Curve], tuple[object, ...]]:
-        """Pickle and copy by the parts: a copy's units are read-only as well."""
+        """Pickle and copy by the arguments, so that a copy's units are read-only as well."""
         return Curve, (self.activation, self.units)
 
 
 def _ordered(curves: Iterable[Curve], units: int) -> tuple[Curve, ...]:
-    """One curve an activation, in the order of their first units."""
+    """Return one curve for each activation, ordered by their first units."""
     instance(curves, Iterable, "the curves", NetworkError, "a sequence of Curve")
     places: dict[Activation, list[IntArray]] = {}
     for curve in curves:
@@ -118,7 +118,7 @@ def _ordered(curves: Iterable[Curve], units: int) -> tuple[Curve, ...]:
 
 
 def _finite_at(curves: Iterable[Curve], slopes: object, units: int) -> FloatArray:
-    """Slopes without those of smooth units, which are infinite where these have no bound."""
+    """Replace the slopes of smooth units, which may be infinite, by one."""
     found = np.array(np.broadcast_to(np.asarray(slopes, dtype=np.float64), units))
     for curve in curves:
         found[curve.units] = 1.0
@@ -132,15 +132,16 @@ class Layer:
     Parameters
     ----------
     weight : array_like or sparse array, shape (units, inputs)
-        Rows are units.  Sparse input stays sparse (CSR).  All arrays are copied, and read-only:
-        what is known of a layer stays true of it.
+        Rows are units.  Sparse input stays sparse (CSR).  All arrays are copied and read-only, so
+        that properties of a layer can be cached.
     bias : array_like, shape (units,)
     left, right : array_like, shape (units,), or float
-        Slopes below and above the kink at zero.  The default is the identity.  At smooth units
-        they are the activation's least and largest slope, whatever is given: infinite ones where
-        only a domain bounds them, as for squares.
+        Slopes below and above the kink at zero.  The default is the identity.  For smooth units
+        they are set to the activation's smallest and largest slope, which are infinite if slopes
+        are bounded on bounded ranges only, as for squares.
     curves : iterable of Curve, optional
-        The smooth units; those of no curve have two slopes.  A curve of `TwoSlope` becomes slopes.
+        The smooth units; all other units have two slopes.  A curve of `TwoSlope` is converted to
+        slopes.
 
     Raises
     ------
@@ -186,15 +187,15 @@ class Layer:
         object.__setattr__(self, "curves", found)
 
     def __reduce__(self) -> tuple[type[Layer], tuple[object, ...]]:
-        """Pickle and copy by the arrays: a copy's are read-only as well."""
+        """Pickle and copy by the arrays, so that a copy's are read-only as well."""
         return Layer, (self.weight, self.bias, self.left, self.right, self.curves)
 
     def with_map(self, weight: object, bias: object) -> Layer:
-        """The same units behind another affine map."""
+        """Return the layer with another affine map and the same units."""
         return Layer(weight, bias, self.left, self.right, self.curves)
 
     def selected(self, units: IntArray) -> Layer:
-        """The layer of some of the units, in the order of `units` (k,)."""
+        """Return the layer of some of the units, in the order of `units` (k,)."""
         place = np.full(self.units, -1)
         place[units] = np.arange(len(units))
         curves = [Curve(curve.activation, place[curve.units]) for curve in self.restricted(units)]
@@ -202,7 +203,7 @@ class Layer:
         return Layer(weight, bias, self.left[units], self.right[units], curves)
 
     def restricted(self, units: IntArray) -> list[Curve]:
-        """The curves without the units that are not among `units`, numbered as here."""
+        """Return the curves restricted to `units`, with the numbers of this layer."""
         return [Curve(c.activation, np.intersect1d(c.units, units)) for c in self.curves]
 
     @property
@@ -235,7 +236,7 @@ class Layer:
 
     @property
     def needs_ranges(self) -> bool:
-        """Whether any unit's slope is bounded only where its argument is."""
+        """Whether any unit's slope is bounded on bounded ranges of its argument only."""
         return any(isinstance(curve.activation, Unbounded | Confined) for curve in self.curves)
 
     @property
@@ -250,7 +251,7 @@ class Layer:
 
     @cached_property
     def sizes(self) -> Matrix:
-        """Absolute values of the weight; sparse ones share its places."""
+        """Absolute values of the weight; a sparse one shares its index arrays."""
         if isinstance(self.weight, np.ndarray):
             return read_only(np.abs(self.weight))
         places = self.weight.indices, self.weight.indptr
@@ -276,19 +277,19 @@ class Layer:
 
     def activate(self, z: FloatArray) -> FloatArray:
         """Apply the units to pre-activations `z` of shape (..., units)."""
-        with np.errstate(invalid="ignore"):  # slopes of curves may have no bound
+        with np.errstate(invalid="ignore"):  # slopes of curves may be infinite
             found = np.where(z < 0, self.left, self.right) * z
         for curve in self.curves:
             found[..., curve.units] = curve.activation.value(z[..., curve.units])
         return found
 
     def slopes(self, on: BoolArray) -> FloatArray:
-        """Slopes of the units when `on` says which are on their right-hand side.
+        """Return the slopes of the units, right-hand ones where `on` is True.
 
         Raises
         ------
         NetworkError
-            If units are smooth: their slopes are no matter of sides.
+            If there are smooth units, which have more than two slopes.
         """
         self.check_two_slope()
         return np.where(on, self.right, self.left)
@@ -301,7 +302,7 @@ class Layer:
         return found
 
     def check_two_slope(self) -> None:
-        """Raise `NetworkError` if units are smooth: what asks reads their slopes as two sides."""
+        """Raise `NetworkError` if there are smooth units, for code that assumes two slopes."""
         if self.curves:
             names = ", ".join(curve.activation.name for curve in self.curves)
             raise NetworkError(
@@ -314,7 +315,7 @@ Value = TypeVar("Value")
 
 
 def remembered(function: Callable[[Layer], Value]) -> Callable[[Layer], Value]:
-    """A function of a layer whose values are kept for as long as the layer is."""
+    """Cache a function of a layer for the lifetime of the layer."""
     known: WeakKeyDictionary[Layer, Value] = WeakKeyDictionary()
 
     @wraps(function)
@@ -328,13 +329,13 @@ def remembered(function: Callable[[Layer], Value]) -> Callable[[Layer], Value]:
 
 
 def _normalised(layer: Layer, rounding: bool) -> list[Layer]:
-    """`layer` with identities for units that are constant or have no kink.
+    """Replace units that are constant or have no kink by identities.
 
-    Their slopes move into their weights.  Where that would round, they become a layer of their own.
-    Smooth units stay as they are: the value of a constant one is no float64 number.
+    Their slopes are multiplied into their weights, or into an additional layer if that would round.
+    Smooth units are kept: the value of a constant one is not exact in float64.
     """
     slopes = np.where(layer.bias > 0, layer.right, layer.left)
-    slopes = np.where(layer.curved, 1.0, slopes)  # which may have no bound
+    slopes = np.where(layer.curved, 1.0, slopes)  # those of curves may be infinite
     kinked = layer.kinked & ~((layer.row_sums == 0) & entries_are_exact(slopes, layer.bias))
     bent = kinked | layer.curved
     scale = np.where(bent, 1.0, slopes)
@@ -351,7 +352,7 @@ def _normalised(layer: Layer, rounding: bool) -> list[Layer]:
 
 
 def composed(layer: Layer, before: Layer, rounding: bool) -> Layer | None:
-    """`layer` after the affine layer `before` as one; None if that would round."""
+    """Compose `layer` with the affine layer `before`; None if that would round."""
     shift = np.asarray(layer.weight @ before.bias)
     if not rounding and not (
         product_is_exact(layer.weight, before.weight)
@@ -365,9 +366,9 @@ def composed(layer: Layer, before: Layer, rounding: bool) -> Layer | None:
 def fused_layers(
     layers: Sequence[Layer], rounding: bool = False
 ) -> tuple[list[Layer], dict[int, int]]:
-    """Layers as `Network.fused` puts them together, and where those with kinks are among them.
+    """Fuse layers as `Network.fused`; also return the new positions of layers that are not affine.
 
-    A layer that keeps a kink keeps all its units, in their order.
+    A layer that is not affine keeps all its units, in their order.
     """
     chain: list[Layer] = []
     places: dict[int, int] = {}
@@ -386,13 +387,13 @@ def fused_layers(
 
 
 def square_pairs(layer: Layer, after: FloatArray) -> Sequence[tuple[int, int]]:
-    """Units (p, q) that are the two squares of a product.
+    """Return pairs of units (p, q) that are the two squares of a product.
 
     Parameters
     ----------
     layer : Layer
     after : ndarray, shape (m, n)
-        The next weight, in which their columns are opposite.
+        The next weight, in which their columns are the negatives of each other.
     """
     sides: list[list[int]] = [[], []]
     for curve in layer.curves:
@@ -407,7 +408,7 @@ def square_pairs(layer: Layer, after: FloatArray) -> Sequence[tuple[int, int]]:
     found = []
     for k, p in enumerate(sums):
         own = partners.get((0.0 + after[:, p]).tobytes())
-        if own:  # mostly there are as many, in the same order
+        if own:  # usually both have the same order
             q = min(own, key=lambda unit: abs(rank[unit] - k))
             own.remove(q)
             found.append((p, q))

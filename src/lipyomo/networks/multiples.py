@@ -11,9 +11,9 @@ FAR = 60
 
 
 def canonical(*row: FloatArray) -> tuple[bytes, float]:
-    """A key that rows have in common which are equal but for a sign and a power of two; and that.
+    """Return a key of a row up to sign and a power of two, and that factor.
 
-    Powers are small enough that nothing overflows or underflows which is of any size.
+    The power is limited so that entries of usual size do not overflow or underflow.
     """
     whole = np.concatenate([np.atleast_1d(part) for part in row])
     filled = np.flatnonzero(whole)
@@ -28,6 +28,6 @@ def canonical(*row: FloatArray) -> tuple[bytes, float]:
 
 
 def is_power_of_two(number: float) -> bool:
-    """Whether multiplying by it rounds nothing, for numbers of usual size; of either sign."""
+    """Whether multiplication by a number of either sign is exact, for numbers of usual size."""
     fraction, exponent = np.frexp(number)
     return bool(abs(fraction) == 0.5 and abs(exponent) <= FAR)

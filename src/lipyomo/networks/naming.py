@@ -1,4 +1,4 @@
-"""Names of a network's inputs: what they may be, and which inputs are meant by them."""
+"""Names of a network's inputs: checks, and conversion of names to indices."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def read_names(names: Any, inputs: int) -> Names:
     Raises
     ------
     NetworkError
-        If these are not as many texts as there are inputs, each another one.
+        If these are not distinct strings, one for each input.
     """
     remedy = "give a sequence of texts, one for each input"
     if isinstance(names, str) or not isinstance(names, Iterable):
@@ -39,17 +39,17 @@ def read_names(names: Any, inputs: int) -> Names:
 
 
 def common_names(given: Sequence[tuple[str, Names | None]]) -> Names | None:
-    """The names of inputs that several networks share: those of the first one that has any.
+    """Return the input names of networks with common inputs: those of the first one with names.
 
     Parameters
     ----------
     given : sequence of (str, names or None)
-        What each network is called, and the names of its inputs.
+        The name of each network, and the names of its inputs.
 
     Raises
     ------
     NetworkError
-        If an input of one has the name of another input of the other: they are not in one order.
+        If the same name belongs to different positions: the inputs are in different orders.
     """
     named = [(network, names) for network, names in given if names is not None]
     for (one, first), (two, second) in pairwise(named):
@@ -71,15 +71,15 @@ def by_name(
     what: str = "wrt",
     error: type[LipyomoError] = LipyomoError,
 ) -> Any:
-    """Indices for names of inputs; any other selection as it is.
+    """Convert names of inputs to indices; any other selection is returned as it is.
 
     Parameters
     ----------
     selection : str, iterable of str and indices, or anything else
     names : tuple of str, or None
-        Of single inputs.
+        Names of single inputs.
     parts : mapping of str to int, optional
-        Names of inputs that follow each other, and the number of entries of each.
+        Names of consecutive groups of inputs, and the number of entries of each.
     what : str, optional
         Names the argument in messages.
     error : type, optional
@@ -107,10 +107,10 @@ def by_name(
 
 
 def called(index: int, names: Names | None, kind: str = "input ") -> str:
-    """What an input is called: its name, or its number behind a word."""
+    """Return the name of an input, or its number after a word."""
     return f"{kind}{index}" if names is None else names[index]
 
 
 def some(names: Names | None, which: Any) -> Names | None:
-    """The names of some inputs, by their indices or a mask."""
+    """Return the names of some inputs, by indices or a mask."""
     return None if names is None else tuple(np.array(names, dtype=object)[which].tolist())

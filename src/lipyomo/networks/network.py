@@ -1,4 +1,4 @@
-"""The one small form of a network: a chain of layers (`lipyomo.networks.layer`).
+"""`Network`, the internal form of all networks: a chain of layers (`lipyomo.networks.layer`).
 
 Shapes: d inputs, m outputs, n_i units in hidden layer i.  Networks are dimensionless.
 """
@@ -41,7 +41,7 @@ __all__ = [
 
 
 def _shape_of(shape: Sequence[int] | None, size: int, what: str) -> tuple[int, ...]:
-    """A shape as a tuple; that of a vector by default."""
+    """Return a shape as a tuple; that of a vector by default."""
     instance(shape, (Iterable, NoneType), "the shape", NetworkError, "a sequence of numbers")
     asked = (size,) if shape is None else shape
     found = tuple(whole_number(n, "an entry of the shape", NetworkError) for n in asked)
@@ -51,7 +51,7 @@ def _shape_of(shape: Sequence[int] | None, size: int, what: str) -> tuple[int, .
 
 
 def _smooth_kind(given: str | Activation, slope: float) -> Activation | None:
-    """The activation that is asked for; None for ReLU units."""
+    """Return the requested activation; None for ReLU units."""
     if given == "relu":
         return None
     if slope != 0.0:
@@ -66,10 +66,10 @@ def _smooth_kind(given: str | Activation, slope: float) -> Activation | None:
 
 
 class Network:
-    """A network ``f : R^d -> R^m`` in the one form that all algorithms know.
+    """A network ``f : R^d -> R^m`` in the form that all algorithms use.
 
-    The last layer is always affine (an identity layer is appended if the last one has units), so
-    that ``network.hidden`` holds all units and ``network.head`` maps the last ones to the outputs.
+    The last layer is always affine (an identity layer is appended if the last one has units):
+    ``network.hidden`` contains all units, and ``network.head`` maps the last ones to the outputs.
 
     Parameters
     ----------
@@ -77,10 +77,10 @@ class Network:
     name : str, optional
         Shown in summaries.
     input_shape, output_shape : sequence of int, optional
-        Of one point and its value where these are no vectors (images, say); row-major.
+        Shapes of a point and its value if these are not vectors (images, say); row-major.
     input_parts : mapping of str to int, optional
-        Names of inputs that follow each other, and the number of entries of each, as a file with
-        several inputs has them.
+        Names of consecutive groups of inputs, and the number of entries of each, for files with
+        several inputs.
     input_names : sequence of str, optional
         A name for each input, such as those of the columns of a table.
 
@@ -140,19 +140,19 @@ class Network:
         ----------
         weights : sequence of array_like, shapes (n_1, d), (n_2, n_1), ..., (m, n_L)
         biases : sequence of array_like, optional
-            Zero when left out.
+            Zero by default.
         slope : float, optional
             Slope of ReLU units below zero.
         name : str, optional
         activation : str or Activation, optional
-            Of the hidden units: ``relu``, or a name of `lipyomo.networks.activations.activations`,
-            such as ``tanh``.
+            Activation of the hidden units: ``relu``, or a name of
+            `lipyomo.networks.activations.activations`, such as ``tanh``.
 
         Raises
         ------
         NetworkError
             If shapes do not fit or a number is not finite, the activation is unknown, or a slope
-            is given for another one than relu.
+            is given for an activation other than relu.
         """
         kind = _smooth_kind(activation, slope)
         instance(weights, Iterable, "the weights", NetworkError, "a list of matrices")
@@ -197,9 +197,9 @@ class Network:
 
     @property
     def input_names(self) -> Names | None:
-        """The names of the inputs, one each; None where they have none.  They can be set.
+        """The names of the inputs, or None; they can be set.
 
-        Columns of tables are matched with them, and they stand wherever an index of an input does.
+        Columns of tables are matched with them, and they can be used instead of input indices.
         """
         return self._input_names
 
@@ -214,7 +214,7 @@ class Network:
 
     @property
     def linked(self) -> BoolArray:
-        """Which outputs any input reaches through weights and slopes that are not zero, (m,)."""
+        """Which outputs (m,) may depend on an input, through nonzero weights and slopes."""
         found = np.ones(self.input_dim, dtype=np.float64)
         for layer in self.layers:
             steep = (layer.left != 0) | (layer.right != 0) | layer.curved
@@ -238,12 +238,12 @@ class Network:
 
     @property
     def needs_ranges(self) -> bool:
-        """Whether any hidden unit's slope is bounded only where its argument is."""
+        """Whether any hidden unit's slope is bounded on bounded ranges of its argument only."""
         return any(layer.needs_ranges for layer in self.hidden)
 
     @property
     def activations(self) -> dict[str, int]:
-        """Names of the smooth units' activations, each with its number of units."""
+        """Names of the smooth units' activations, with the number of units of each."""
         found: dict[str, int] = {}
         for curve in (curve for layer in self.hidden for curve in layer.curves):
             name = curve.activation.true.name
@@ -251,10 +251,10 @@ class Network:
         return found
 
     def describe(self) -> str:
-        """Such as ``4-8-8-3, 16 units``: inputs, units of each layer that has any, outputs.
+        """Describe the network, as ``4-8-8-3, 16 units``: inputs, units of each layer, outputs.
 
-        Layers that only keep the import exact, and units that only pass a value on, do not count.
-        Smooth units are named: ``2-16-16-1, 32 units (tanh)``, or ``(16 tanh, 16 two-slope)``.
+        Identity units, and layers that have no others, do not count.  Smooth units are named:
+        ``2-16-16-1, 32 units (tanh)``, or ``(16 tanh, 16 two-slope)``.
         """
         counts = filter(None, (int(layer.bent.sum()) for layer in self.hidden))
         shown = [str(n) for n in (self.input_dim, *counts, self.output_dim)]
@@ -280,7 +280,7 @@ class Network:
         return h
 
     def __call__(self, x: npt.ArrayLike) -> FloatArray:
-        """Values at points of the network's own shapes, or flattened as for `forward`.
+        """Evaluate the network at points of its input shape, or flattened as for `forward`.
 
         Parameters
         ----------
@@ -376,10 +376,10 @@ class Network:
     def hessian_product(
         self, x: npt.ArrayLike, functional: npt.ArrayLike, directions: npt.ArrayLike
     ) -> FloatArray:
-        """The Hessian of ``c . f`` at a point times directions, in float64.
+        """Multiply the Hessian of ``c . f`` at a point with directions, in float64.
 
         With ``z_i`` the pre-activations of hidden layer i, ``J_i`` their Jacobian in the inputs and
-        ``t_i`` what arrives at its units backwards from c, it is
+        ``t_i`` the adjoints of its units' outputs, the Hessian is
         ``sum_i J_i^T diag(sigma''(z_i) t_i) J_i``.
 
         Parameters
@@ -399,7 +399,7 @@ class Network:
             moved.append(layer.weight @ along)
             along = (slopes[-1] * moved[-1].T).T
         arriving = self.head.weight.T @ np.asarray(functional, dtype=np.float64)
-        back = np.zeros((arriving.size, *along.shape[1:]))  # how what arrives changes along them
+        back = np.zeros((arriving.size, *along.shape[1:]))  # derivatives of the adjoints along them
         for i in reversed(range(len(self.hidden))):
             layer = self.hidden[i]
             curved = np.zeros(layer.units)
@@ -416,7 +416,7 @@ class Network:
         return [layer.slopes_at(z) for layer, z in found]
 
     def _chained(self, rows: FloatArray, slopes: Sequence[FloatArray]) -> FloatArray:
-        """Rows (n, n_L) of functionals of the last units, pulled back to the inputs (n, d)."""
+        """Pull functionals (n, n_L) of the last units back to the inputs (n, d)."""
         for layer, slope in zip(reversed(self.hidden), reversed(slopes), strict=True):
             rows = (rows * slope) @ layer.weight
         return np.asarray(rows)
@@ -424,14 +424,14 @@ class Network:
     # -- derived networks ----------------------------------------------------------------------
 
     def with_layers(self, layers: Sequence[Layer]) -> Network:
-        """A network of other layers with this one's name and shapes; itself if they are its own."""
+        """Return a network of other layers with this name and these shapes; itself if unchanged."""
         if len(layers) == len(self.layers) and all(map(is_, layers, self.layers)):
             return self
         shapes = self.input_shape, self.output_shape
         return Network(layers, self.name, *shapes, self.input_parts, self.input_names)
 
     def with_functional(self, functionals: npt.ArrayLike) -> Network:
-        """The network ``C f`` for `functionals` C of shape (k, m) or (m,)."""
+        """Return the network ``C f`` for `functionals` C of shape (k, m) or (m,)."""
         rows = np.atleast_2d(np.asarray(functionals, dtype=np.float64))
         if rows.shape[1] != self.output_dim:
             raise NetworkError(
@@ -444,25 +444,25 @@ class Network:
         return Network([*self.hidden, *tail], self.name, input_names=self.input_names)
 
     def with_directions(self, directions: Matrix) -> Network:
-        """The network ``v -> f(T v)`` for `directions` T of shape (d, k), with the same units.
+        """Return the network ``v -> f(T v)`` for `directions` T of shape (d, k).
 
-        The first layer's weight is rounded where the product is.
+        It has the same units.  The product with the first layer's weight may round.
         """
         first, *rest = self.layers
         begun = first.with_map(sparse_product(first.weight, directions), first.bias)
         return Network([begun, *rest], self.name, output_shape=self.output_shape)
 
     def fused(self, rounding: bool = False) -> Network:
-        """The same function with affine layers merged into the next and slopes normalised.
+        """Fuse affine layers with the next ones and normalise slopes.
 
-        Units with two equal slopes become identities (the slope moves into the weights), and a
-        layer of identities only is multiplied into its successor.
+        Units with two equal slopes become identities (the slope is multiplied into the weights),
+        and a layer of identities only is multiplied into its successor.
 
         Parameters
         ----------
         rounding : bool, optional
-            Merge also where that rounds.  By default the function stays the same number for number,
-            and layers whose product is no float64 matrix stay apart.
+            Fuse also where that rounds.  By default the function stays exactly the same, and layers
+            whose product is not exact in float64 are kept.
         """
         return self.with_layers(fused_layers(self.layers, rounding)[0])
 
@@ -476,19 +476,19 @@ class Network:
 
 
 def check_network(network: Any, error: type[LipyomoError]) -> None:
-    """Raise an `error` unless it is a `Network`."""
+    """Raise an `error` unless `network` is a `Network`."""
     remedy = "give a Network, as lipyomo.load, from_torch, from_sklearn or from_arrays make it"
     instance(network, Network, "the network", error, remedy)
 
 
 def why_not_smooth(network: Network, what: str, remedy: str) -> str | None:
-    """Why something that is for piecewise-linear networks does not take one; None if it does.
+    """Explain why a method for piecewise-linear networks refuses a network; None if it does not.
 
     Parameters
     ----------
     network : Network
     what : str
-        The subject of the sentence.
+        The subject of the message.
     remedy : str
     """
     if not network.smooth:
@@ -507,7 +507,7 @@ def check_two_slopes(network: Network, what: str, remedy: str, error: type[Lipyo
 
 
 def with_input_names(network: Network, names: Sequence[str] | None) -> Network:
-    """The network, with these names of its inputs where it has none."""
+    """Return the network, with these names of its inputs if it has none."""
     if network.input_names is not None or names is None:
         return network
     found = copy(network)

@@ -1,9 +1,9 @@
-"""Normalised rows: signals over the root of a weighted sum of their squares.
+"""Normalised rows: signals divided by the root of a weighted sum of their squares.
 
-With ``v = sum_k c_k s_k**2 + least`` and ``o_k = s_k / sqrt(v)``, as LayerNorm and RMSNorm have
-them, ``sum_k c_k o_k**2 <= 1``, however small v may be.  A layer has squares of s and passes
-signals on; the next one has ``1 / sqrt(v)``; and the one after that multiplies with it what was
-passed on, some of which are the s themselves.
+With ``v = sum_k c_k s_k**2 + least`` and ``o_k = s_k / sqrt(v)``, as in LayerNorm and RMSNorm,
+``sum_k c_k o_k**2 <= 1``, however small v may be.  One layer has the squares of s and passes
+signals through; the next one has ``1 / sqrt(v)``; the layer after that multiplies it with the
+passed signals, some of which are the s themselves.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class Roots:
     ----------
     units : ndarray of int, shape (g,)
     least : ndarray, shape (g,)
-        What is added to their sums, positive.
+        Positive constants added to the sums.
     squares : ndarray of int, shape (n,)
-        Squares of the layer before, by units: those of all sums.
+        Units of the layer before that are the squares of all sums.
     group : ndarray of int, shape (n,)
-        The sum that each of them is in.
+        The sum of each square.
     weights : ndarray, shape (n,)
-        Theirs in it, positive.
+        The positive weight of each square in its sum.
     """
 
     units: IntArray
@@ -45,28 +45,28 @@ class Roots:
 
     @cached_property
     def whole(self) -> FloatArray:
-        """Ones where a square is in a sum, shape (n, g)."""
+        """Indicator of the squares of each sum, shape (n, g)."""
         return np.asarray(self.group[:, None] == np.arange(self.units.size), dtype=np.float64)
 
     @cached_property
     def others(self) -> FloatArray:
-        """Ones where a square is in the sum of another one, shape (n, n)."""
+        """Indicator of pairs of different squares in the same sum, shape (n, n)."""
         same = self.group[:, None] == self.group
         return np.asarray(same & ~np.eye(self.group.size, dtype=bool), dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
 class Quotients:
-    """Products of a layer that are multiples of s over its root.
+    """Products of a layer that are multiples of s divided by its root.
 
     Attributes
     ----------
     products : ndarray of int, shape (p,)
-        Among the layer's products.
+        Indices among the layer's products.
     squares : ndarray of int, shape (p,)
-        Which s, by its place in `Roots.squares` of the layer before.
+        The s, by its position in `Roots.squares` of the layer before.
     scale : ndarray, shape (p,)
-        Powers of two, of either sign.
+        The multiples: powers of two, of either sign.
     """
 
     products: IntArray
@@ -75,19 +75,19 @@ class Quotients:
 
 
 class Passing(NamedTuple):
-    """A layer's rows, and which of its outputs are rows passed on, which have the same numbers."""
+    """A layer's rows, and which of its outputs are identities of the rows of the same number."""
 
     rows: AffineRows
     passed: BoolArray
 
 
 def roots_of(rows: AffineRows, inverse: IntArray, squares: IntArray) -> Roots | None:
-    """The inverse roots of sums of squares among a layer's units.
+    """Detect inverse roots of weighted sums of squares among a layer's units.
 
     Parameters
     ----------
     rows : AffineRows
-        Of the units.
+        Pre-activations of the units.
     inverse : ndarray of int
         Units that are inverse roots.
     squares : ndarray of int
@@ -117,16 +117,16 @@ def quotients_of(
     between: Passing,
     first: Passing,
 ) -> Quotients | None:
-    """Which products of a layer are s over its root, in exact arithmetic.
+    """Detect products of a layer that are exactly multiples of s divided by its root.
 
     Parameters
     ----------
     roots : Roots
-        Of the layer before.
+        Inverse roots of the layer before.
     rows : AffineRows
-        Of the products' factors.
+        The factors of products.
     factors : (ndarray of int, ndarray of int)
-        The rows of each product.
+        The two rows of each product.
     between, first : Passing
         The layer before, and the one before that, which has the squares.
     """
@@ -160,7 +160,7 @@ def quotients_of(
 def _passed(
     row: FloatArray, bias: float, through: Sequence[Passing]
 ) -> tuple[FloatArray, FloatArray] | None:
-    """A row as one of what the first of some layers sees; None where that is not so, or rounds."""
+    """Pull a row back through identities of some layers; None if impossible, or not exact."""
     for rows, passed in through:
         filled = np.flatnonzero(row)
         if not filled.size or not passed[filled].all():

@@ -1,7 +1,7 @@
 """Partial activation patterns: each unit is on its left slope, on its right slope, or open.
 
-Branch and bound, bounds and encodings all speak of units in these terms.  Units without a kink
-are always `RIGHT`; smooth ones are open unless they have one slope on the whole domain.
+Units without a kink are always `RIGHT`; smooth ones are open unless their slope is constant on the
+whole domain.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from lipyomo.networks.network import Network
 LEFT, RIGHT, OPEN = range(3)
 
 Phases: TypeAlias = "tuple[npt.NDArray[np.int8], ...]"
-"""One int8 array a hidden layer, with entries LEFT, RIGHT or OPEN; shape (n_i,)."""
+"""One int8 array for each hidden layer, with entries LEFT, RIGHT or OPEN; shape (n_i,)."""
 
 
 def open_phases(network: Network) -> Phases:
-    """Every unit open but the linear ones."""
+    """Return phases with all units open except linear ones."""
     return tuple(
         np.where(layer.bent, np.int8(OPEN), np.int8(RIGHT)).astype(np.int8)
         for layer in network.hidden
@@ -34,14 +34,14 @@ def flat(phases: Phases) -> npt.NDArray[np.int8]:
 
 
 def decide(phases: Phases, lower: list[FloatArray], upper: list[FloatArray]) -> Phases:
-    """Close the unstable units whose pre-activation bounds leave one side only.
+    """Fix the open units whose pre-activation bounds allow one side only.
 
     Parameters
     ----------
     phases : Phases
     lower, upper : list of ndarray, shapes (n_i,)
         Bounds of the pre-activations.  A unit with lower >= 0 is right, with upper <= 0 left: the
-        other side could only be met on the boundary.
+        other side could only be attained at zero.
     """
     closed = []
     for layer, low, high in zip(phases, lower, upper, strict=True):

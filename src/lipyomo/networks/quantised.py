@@ -1,4 +1,4 @@
-"""Networks that round signals on the way to multiples of a step, as quantised ones do."""
+"""Quantised networks, which round intermediate signals to multiples of a step."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from lipyomo.networks.network import Network
 class QuantisedNetwork:
     """A step function ``f : R^d -> R^m`` that rounds k signals, each to ``s round(v / s)``.
 
-    What is rounded is clipped to ``[s low, s high]`` as well, low and high being whole numbers.
+    Rounded signals are also clipped to ``[s low, s high]``, with whole numbers low and high.
 
     Attributes
     ----------
     network : Network
-        Of the inputs (x, e): for every x there are errors e in [-1/2, 1/2]^k, in steps, for which
-        its value is f(x).
+        Network of the inputs (x, e): for every x there are errors e in [-1/2, 1/2]^k, in steps, for
+        which its value is f(x).
     held : Network
-        Of the inputs (x, r): the outputs (y, v) where the rounded signals are held at r.  f(x) is y
-        where r is what rounding makes of v.
+        Network of the inputs (x, r) with the outputs (y, v), where the rounded signals are replaced
+        by r.  f(x) = y if r is the rounding of v.
     step, low, high : ndarray, shape (k,)
     """
 
@@ -54,25 +54,25 @@ class QuantisedNetwork:
         return self.network.output_dim
 
     def nearest(self, signals: FloatArray) -> FloatArray:
-        """What rounding makes of signals (n, k), in float64."""
+        """Round signals (n, k) in float64."""
         whole = np.clip(np.rint(signals / self.step), self.low, self.high)
         return np.asarray(whole * self.step)
 
     def forward(self, points: npt.ArrayLike) -> FloatArray:
-        """Values f(x) at points (n, d), computed in float64: near a step, either side of it."""
+        """Evaluate f at points (n, d) in float64; near a step the result may be on either side."""
         x = np.atleast_2d(np.asarray(points, dtype=np.float64))
         return self.held.forward(np.hstack([x, self.settled(x)]))[:, : self.output_dim]
 
     def settled(self, points: FloatArray) -> FloatArray:
-        """The rounded signals at points (n, d), shape (n, k), in float64.
+        """Return the rounded signals (n, k) at points (n, d), in float64.
 
         Raises
         ------
         NetworkError
-            If they do not settle, which no network of finitely many layers lets happen.
+            If they do not converge, which is impossible for feed-forward networks.
         """
         r = np.zeros((len(points), self.rounded))
-        for _ in range(self.rounded + 2):  # each round settles a further layer
+        for _ in range(self.rounded + 2):  # each iteration fixes a further layer
             found = self.nearest(self.held.forward(np.hstack([points, r]))[:, self.output_dim :])
             if np.array_equal(found, r):
                 return r
@@ -81,13 +81,13 @@ class QuantisedNetwork:
 
 
 def of_network(network: Network) -> QuantisedNetwork:
-    """A network that rounds nothing."""
+    """Return a network without rounding as a `QuantisedNetwork`."""
     none = np.zeros(0)
     return QuantisedNetwork(network, network, none, none, none)
 
 
 def quantised_difference(f: QuantisedNetwork, g: QuantisedNetwork) -> QuantisedNetwork:
-    """The network ``f - g``, which rounds the signals of both.
+    """Return the quantised network ``f - g``, which rounds the signals of both.
 
     Raises
     ------
@@ -127,7 +127,7 @@ def quantised_difference(f: QuantisedNetwork, g: QuantisedNetwork) -> QuantisedN
 
 
 def reading(network: Network, places: IntArray, inputs: int) -> Network:
-    """The network as a function of more inputs, of which it reads those at some places."""
+    """Return the network as a function of more inputs, of which it uses those at `places`."""
     first, *others = network.layers
     weight = sp.csr_array(first.weight).tocoo()
     spread = sp.csr_array(
@@ -139,7 +139,7 @@ def reading(network: Network, places: IntArray, inputs: int) -> Network:
 
 
 def is_rounded(q: QuantisedNetwork, signals: FloatArray, to: FloatArray) -> BoolArray:
-    """Whether signals (..., k) round to what is claimed, up to what float32 numbers are off by."""
+    """Whether signals (..., k) round to `to`, up to errors of float32."""
     inside = np.clip(signals, q.low * q.step, q.high * q.step)
     off = np.abs(inside - to)
     return np.asarray(off <= 0.5 * q.step + 2.0**-20 * (q.step + np.abs(inside)))

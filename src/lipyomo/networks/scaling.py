@@ -1,4 +1,4 @@
-"""Offsets and factors between units of a model and those that a network was trained in."""
+"""Offsets and factors between the units of a model and those of a trained network."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from lipyomo.networks.network import Layer, Network
 class Scaling:
     """``network input = (x - input_offset) / input_factor``, and likewise for the outputs.
 
-    The model's outputs are ``output_offset + output_factor * (network output)``.  Scaling is
-    worked into the weights, so that values, gradients and Lipschitz constants all come out in the
+    The model's outputs are ``output_offset + output_factor * (network output)``.  The scaling is
+    multiplied into the weights, so that values, gradients and Lipschitz constants are all in the
     model's units.
 
     Parameters
@@ -56,7 +56,7 @@ class Scaling:
 
     @with_one_blas_thread
     def apply(self, network: Network) -> Network:
-        """The network as a function of the model's inputs, in the model's outputs."""
+        """Return the network as a function from the model's inputs to the model's outputs."""
         d, m = network.input_dim, network.output_dim
         shift = self._vector(self.input_offset, d, "input_offset")
         inverse = 1.0 / self._vector(self.input_factor, d, "input_factor")
@@ -80,17 +80,17 @@ _OMLT_NAMES = {
     "offset_outputs": "output_offset",
     "factor_outputs": "output_factor",
 }
-"""Arguments of OMLT's ``OffsetScaling`` and what they are here."""
+"""Arguments of OMLT's ``OffsetScaling``, and their names here."""
 
 
 def in_units(network: Network, given: Any) -> Network:
-    """A network in a model's units, by a scaling that `scaling_of` understands."""
+    """Convert a network to a model's units, by a scaling that `scaling_of` accepts."""
     found = scaling_of(given)
     return network if found is None else found.apply(network)
 
 
 def scaling_of(given: Any) -> Scaling | None:
-    """A scaling from what was given: a `Scaling`, OMLT's ``OffsetScaling``, a dict, or None.
+    """Convert a `Scaling`, OMLT's ``OffsetScaling``, a dict, or None to a scaling.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def scaling_of(given: Any) -> Scaling | None:
 
 
 def _omlt_arguments(given: Any) -> dict[str, Any]:
-    """Offsets and factors of OMLT's ``OffsetScaling``, which keeps them to itself."""
+    """Return offsets and factors of OMLT's ``OffsetScaling``, which are private there."""
     kept = ("x_offset", "x_factor", "y_offset", "y_factor")
     found = {
         name: getattr(given, f"_OffsetScaling__{attribute}", None)
@@ -131,7 +131,7 @@ def _omlt_arguments(given: Any) -> dict[str, Any]:
 
 
 def _in_order(values: Any) -> Any:
-    """Values of a dict by the order of its keys; anything else as it is."""
+    """Return values of a dict in the order of its keys; anything else as it is."""
     if not isinstance(values, Mapping):
         return values
     try:

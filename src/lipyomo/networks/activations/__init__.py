@@ -1,6 +1,6 @@
 """Activations of smooth and piecewise linear units, with sound ranges and bands.
 
-`activation` makes one by its name; `Activation` says what each of them gives.
+`activation` returns one by its name; `Activation` is their common interface.
 """
 
 from __future__ import annotations

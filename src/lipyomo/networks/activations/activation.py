@@ -1,7 +1,7 @@
-"""What every activation gives, all of it sound: values, ranges and bands, from its branches.
+"""Base class of activations: values, and sound ranges and bands computed from branches.
 
-An activation is a continuous function on R, smooth but for finitely many breaks, where its branches
-meet.  It is a frozen value: two are equal if they are of one kind with the same parameters.
+An activation is a continuous function on R, smooth except at finitely many breaks, where its
+branches meet.  It is immutable; two are equal if they have the same kind and parameters.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from lipyomo.networks.activations.parabolas import parabola
 from lipyomo.networks.activations.samples import Cut
 
 BLOCK = CACHED // (8 * ARRAYS)
-"""Entries that `lines` treats at a time: its arrays stay in the cache."""
+"""Number of entries that `lines` treats at a time, so that its arrays stay in the cache."""
 
 
 class Slope(NamedTuple):
-    """How the slope of an activation is one: ``sigma'(z) = factor kind(scale z)``.
+    """The slope of an activation in terms of another one: ``sigma'(z) = factor kind(scale z)``.
 
     Attributes
     ----------
     factor : float
     kind : Activation or None
-        None is the identity.
+        None for the identity.
     scale : float
     """
 
@@ -44,7 +44,7 @@ class Slope(NamedTuple):
 
 
 class Activation(ABC):
-    """A function of one variable that units apply; `name` is such as ``tanh`` or ``elu(0.5)``."""
+    """A function of one variable that units apply, with names such as ``tanh`` or ``elu(0.5)``."""
 
     @property
     @abstractmethod
@@ -54,11 +54,11 @@ class Activation(ABC):
     @property
     @abstractmethod
     def branches(self) -> tuple[Branch, ...]:
-        """From left to right; each ends where the next one begins."""
+        """The branches from left to right; each ends where the next one begins."""
 
     @property
     def true(self) -> Activation:
-        """The function itself, where this is what a domain confines it to."""
+        """The original function, if this one is confined to an interval; else itself."""
         return self
 
     @property
@@ -85,7 +85,7 @@ class Activation(ABC):
 
     @cached_property
     def breaks(self) -> tuple[float, ...]:
-        """Where branches meet, in order: the slope jumps or has no derivative there."""
+        """Points where branches meet, ascending: the slope jumps or is not differentiable."""
         return tuple(branch.low for branch in self.branches[1:])
 
     @cached_property
@@ -102,7 +102,7 @@ class Activation(ABC):
         return min(low for low, _ in extents), max(high for _, high in extents)
 
     def _derivative(self, order: int, z: FloatArray) -> FloatArray:
-        """A derivative at finite `z`; at a break that of the branch on its right."""
+        """Return a derivative at finite `z`; at a break that of the right branch."""
         z, first = np.asarray(z, dtype=np.float64), self.branches[0]
         with np.errstate(all="ignore"):
             found = np.asarray(first.jet(np.minimum(z, first.high), order)[order])
@@ -171,7 +171,7 @@ class Activation(ABC):
         low, high : ndarray
             Finite ends, low <= high.
         slope : ndarray, optional
-            What s is to be; that of the chord unless given.  All are broadcast.
+            The slope s; by default that of the chord.  All arrays are broadcast.
 
         Returns
         -------
@@ -184,7 +184,7 @@ class Activation(ABC):
         s, least, greatest = self._each_block(
             some, lambda cut, *block: self._band(cut, Sums(*block)), 3
         )
-        least[~(least < np.inf)] = -np.inf  # what overflowed says nothing
+        least[~(least < np.inf)] = -np.inf  # no bound after an overflow
         greatest[~(greatest > -np.inf)] = np.inf
         return s, least, greatest
 
@@ -217,9 +217,9 @@ class Activation(ABC):
     def _each_block(
         self, some: Sequence[FloatArray], made: Callable[..., tuple[FloatArray, ...]], count: int
     ) -> tuple[FloatArray, ...]:
-        """So many numbers for each interval, whose ends are the third and fourth array.
+        """Compute `count` numbers for each interval, whose ends are the third and fourth array.
 
-        They are `made` of intervals that are cut alike, so many at a time as stay in the cache.
+        `made` is called for blocks of intervals with equal subdivisions that fit into the cache.
         """
         given = [np.asarray(array, dtype=np.float64) for array in some]
         assert all(np.isfinite(array).all() for array in given), "bands need finite numbers"
@@ -238,7 +238,7 @@ class Activation(ABC):
         return tuple(array.reshape(shape) for array in found)
 
     def _band(self, cut: Cut, sums: Sums) -> Band:
-        """A band of one block; activations with a better one than the common one say so here."""
+        """Compute the bands of one block; overridden by activations with better ones."""
         return band(cut, sums)
 
     def exact(self, z: arb) -> tuple[arb, arb]:

@@ -1,17 +1,17 @@
-"""Bands: two parallel lines between which ``F = A sigma + c sigma'`` stays on an interval.
+"""Bands: two parallel lines that enclose ``F = A sigma + c sigma'`` on an interval.
 
-The slope s of both lines is that of the chord, unless another is asked for; what is left is to
-bound G = F - s z.  The interval is cut into a few pieces.  On a piece [a, b] of length h on which
+The slope s of both lines is that of the chord, unless another is given; it remains to bound
+G = F - s z.  The interval is cut into a few pieces.  On a piece [a, b] of length h on which
 F'' >= -k (k >= 0), G lies below the chord of its own ends plus ``k (z - a) (b - z) / 2``; the
-largest value of that parabola is
+maximum of that parabola is
 
     (G(a) + G(b)) / 2 + (Q + D**2 / Q) / 4,    D = G(b) - G(a),  Q = max(k h**2 / 2, |D|),
 
 and likewise from below.  F'' is enclosed by the ranges of the second and third derivative of the
 activation.  This is exact where F'' is constant, so that the band is as narrow as a band around the
 chord can be, up to the third order in the width.  An exponential or a line needs no pieces: its
-extremes have a closed form (`Branch.inner`).  On wide intervals, bounds from the range of F'
-and from the range of F less that of s z are taken where they are less.
+extremes have a closed form (`Branch.inner`).  On wide intervals, bounds by the range of F', and by
+the ranges of F and s z, are used where they are tighter.
 
 Rounding.  G is computed at the ends of pieces, which are float64 numbers: a value is off by the
 error of `Branch.jet` (relative r, absolute e), and by four more operations; all that is below
@@ -20,8 +20,8 @@ error of `Branch.jet` (relative r, absolute e), and by four more operations; all
 
 Enclosures of F'' are off by ``(r + 4 u) |A| sup|sigma''| + |A| e``, and c times sigma''' likewise;
 k is enlarged by as much, and so are the ends of the range of F'.  The few operations of the formula
-above are paid for by further multiples of u, and h**2 by one more factor.  s itself need not be
-anything in particular: the bounds hold for every s.
+above are covered by further multiples of u, and h**2 by one more factor.  The bounds hold for every
+s, so its rounding does not matter.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ Band = tuple[FloatArray, FloatArray, FloatArray]
 """Slope, lower and upper offset."""
 
 NARROW = float(np.cbrt(UNIT))
-"""Widths w below which s is the mean of the slopes at both ends, not the chord's: the two differ by
-about w**2, and differences of values are off by a rounding over w."""
+"""Width w below which s is the mean of the slopes at both ends instead of the chord's slope: they
+differ by about w**2, but difference quotients have an error of a rounding over w."""
 
 PIECES = (0.02, 1), (0.15, 2), (1.0, 4), (np.inf, 6)
-"""Widths, in units of `Branch.unit`, up to which intervals are cut into so many pieces.  What a
-band is too wide by, as F'' is not constant, is a share of about the width over the cube of this
-number; time grows with the number.  Those of the last row count as wide."""
+"""Widths, in units of `Branch.unit`, with the number of pieces for intervals up to that width.  The
+relative excess width of a band, as F'' is not constant, is about the width over the cube of this
+number; the time is proportional to it.  Intervals of the last row count as wide."""
 
 
 def cuts(branches: tuple[Branch, ...], low: FloatArray, high: FloatArray) -> list[Cut]:
-    """How intervals are cut."""
+    """Group intervals by their branches and numbers of pieces."""
     mixed = np.ones(low.shape, dtype=bool)
     groups = []
     for branch in branches if len(branches) > 1 else ():
@@ -74,7 +74,7 @@ def cuts(branches: tuple[Branch, ...], low: FloatArray, high: FloatArray) -> lis
 
 
 def offsets(samples: Samples, s: FloatArray, wide: bool) -> tuple[FloatArray, FloatArray]:
-    """Sound least and greatest value of ``G = F - s z`` on the intervals of samples."""
+    """Return sound bounds of ``G = F - s z`` on the intervals of samples."""
     branch, sums = samples.branch, samples.sums
     G = [value - s * z for value, z in zip(samples.values, samples.z, strict=True)]
     inner = branch.inner(sums, s)
@@ -88,7 +88,7 @@ def offsets(samples: Samples, s: FloatArray, wide: bool) -> tuple[FloatArray, Fl
 
 
 def off_by(samples: Samples, s: FloatArray) -> FloatArray:
-    """What computed values of ``F - s z`` at the ends of pieces are off by."""
+    """Bound the errors of computed values of ``F - s z`` at the ends of pieces."""
     unit, branch, sums = UNIT_ROUNDOFF, samples.branch, samples.sums
     first, slope = (branch.errors[k] for k in (0, 1))
     relative = max(first.relative, slope.relative) + 16 * unit
@@ -104,7 +104,7 @@ def off_by(samples: Samples, s: FloatArray) -> FloatArray:
 def _on_pieces(
     samples: Samples, s: FloatArray, G: list[FloatArray], wide: bool
 ) -> tuple[FloatArray, FloatArray]:
-    """Least and greatest G by the parabolas of all pieces, but for the rounding of values."""
+    """Bound G by the parabolas of all pieces, without the rounding of values."""
     unit, steep = UNIT_ROUNDOFF, samples.branch.steep
     room = samples.room(2)
     least, greatest = np.full_like(s, np.inf), np.full_like(s, -np.inf)
@@ -128,7 +128,7 @@ def _on_pieces(
 
 
 def arch(curved: FloatArray, drop: FloatArray) -> FloatArray:
-    """How far a parabola reaches above the middle of its chord: ``(Q + D**2 / Q) / 4``."""
+    """Return the height of a parabola above the middle of its chord: ``(Q + D**2 / Q) / 4``."""
     q = np.maximum(curved, drop)
     return np.asarray((q + drop * (drop / np.maximum(q, UNDERFLOW))) * (0.25 + 4 * UNIT_ROUNDOFF))
 
@@ -136,7 +136,7 @@ def arch(curved: FloatArray, drop: FloatArray) -> FloatArray:
 def _coarse(
     samples: Samples, s: FloatArray, G: list[FloatArray], k: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Upper and lower bound of G on a wide piece, from the ranges of F and F'."""
+    """Bound G from above and below on a wide piece by the ranges of F and F'."""
     a, b = samples.z[k : k + 2]
     under, over = samples.range(k, 0)
     room = samples.room(1) + 4 * UNIT_ROUNDOFF * np.abs(s)
@@ -150,7 +150,7 @@ def _coarse(
 
 
 def band(cut: Cut, sums: Sums) -> Band:
-    """Bands of sums that are cut alike."""
+    """Compute bands of sums with equal subdivisions."""
     if len(cut.branches) == 1:
         part = Samples.of(cut.branches[0], sums, cut)
         s = sums.slope
@@ -200,9 +200,9 @@ def chord(sums: Sums, values: Ends, slopes: Ends) -> FloatArray:
 def share(
     branch: Branch, low: FloatArray, high: FloatArray
 ) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """What of the intervals is on a branch: both ends, and whether it is more than an end.
+    """Intersect intervals with a branch: both ends, and whether it is more than an end point.
 
-    An interval that is one point belongs to all branches that hold it.
+    An interval of one point belongs to all branches that contain it.
     """
     first = np.clip(low, branch.low, branch.high)
     last = np.clip(high, branch.low, branch.high)

@@ -1,10 +1,10 @@
 """Derivatives of erf and of the exact GELU: polynomials times a bell curve.
 
 With ``w = scale exp(-a z**2)`` the derivative of ``R w`` is ``(R' - 2 a z R) w``.  The exponent is
-rounded, so that w is off by ``(12 + a z**2) u``; Horner's rule adds 2 n u for the degree n, and two
-products 2 u.  As ``|z|**m w`` is at most ``scale (m / (2 e a))**(m / 2)``, all of that is bounded
-absolutely, term by term.  The slope of GELU, which is no such product, is that of its branch.
-Turning points are roots of the next polynomial, which are found in ball arithmetic.
+rounded, so w has an error of ``(12 + a z**2) u``; Horner's rule adds 2 n u for the degree n, and
+two products 2 u.  As ``|z|**m w`` is at most ``scale (m / (2 e a))**(m / 2)``, all of that is
+bounded absolutely, term by term.  The slope of GELU, which is no such product, is that of its
+branch.  Turning points are roots of the next polynomial, found in ball arithmetic.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""A smooth branch of an activation: its derivatives, where they turn, what they are off by.
+"""Smooth branches of activations: derivatives, their turning points and their rounding errors.
 
-An activation is made of one branch, or of several that meet at its breaks.  Between two
-neighbouring turning points a derivative is monotone, so that its range over an interval is spanned
-by its values at the two ends and at the turning points between them.  A turning point is stored as
-the float64 number beside it: an interval counts as holding it if it comes within four units in the
-last place of that number, and its value is widened as much.  The tests find all turning points anew
-in ball arithmetic.
+An activation consists of one branch, or of several that meet at its breaks.  Between neighbouring
+turning points a derivative is monotone, so its range over an interval is determined by its values
+at the two ends and at the turning points between them.  A turning point is stored as a nearby
+float64 number: an interval is taken to contain it if it comes within four units in the last place
+of that number, and its value is widened as much.  The tests recompute all turning points in ball
+arithmetic.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lipyomo.networks.activations.rounding import ULP, Error, outwards
 
 
 class Sums(NamedTuple):
-    """Functions ``F = A sigma + c sigma'``, each on an interval of its own; arrays of one shape.
+    """Functions ``F = A sigma + c sigma'``, each on its own interval; arrays of one shape.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class Sums(NamedTuple):
     low, high : ndarray
         Ends of the intervals, finite.
     slope : ndarray, optional
-        What the slopes of bands are to be; those of chords if left out.
+        Slopes of the bands; those of chords by default.
     """
 
     A: FloatArray
@@ -39,7 +39,7 @@ class Sums(NamedTuple):
     slope: FloatArray | None = None
 
     def of(self, value: FloatArray, slope: FloatArray) -> FloatArray:
-        """F from sigma and sigma', or a derivative of it from two of theirs."""
+        """Return F from sigma and sigma', or a derivative of F from derivatives of both."""
         return self.A * value + self.c * slope
 
     @property
@@ -49,11 +49,11 @@ class Sums(NamedTuple):
 
 
 SLACK = 4.0 * ULP
-"""Relative room around what is stored of a turning point."""
+"""Relative error bound of a stored turning point."""
 
 
 class Turn(NamedTuple):
-    """A turning point of a derivative: where it is, the value there; `slack` of both."""
+    """A turning point of a derivative: its place, its value, and the relative error of both."""
 
     at: float
     value: float
@@ -73,7 +73,7 @@ class Turn(NamedTuple):
 
 
 def exact_turn(at: float, value: float) -> Turn:
-    """A turning point whose place and value are float64 numbers."""
+    """Return a turning point whose place and value are exactly float64 numbers."""
     return Turn(at, value, 0.0)
 
 
@@ -85,11 +85,11 @@ class Branch(ABC):
     low, high : float
         Ends of the interval on which it is part of an activation; they may be infinite.
     whole : bool
-        Whether bands need no pieces: the second derivative is constant, or `inner`, or a band of
-        the activation's own, says all.
+        Whether bands need no pieces: the second derivative is constant, or `inner` or the
+        activation's own band is exact.
     steep : bool
-        Whether derivatives are far larger at one end than elsewhere: what they are off by then
-        follows from the part of the interval at hand.
+        Whether derivatives are far larger at one end than elsewhere, so that their errors are
+        computed for each part of the interval.
     """
 
     low: float = -np.inf
@@ -103,7 +103,7 @@ class Branch(ABC):
         return 1.0
 
     def units(self, low: FloatArray, high: FloatArray) -> float | FloatArray:
-        """The same on parts of the interval, one number for all or shape (n,)."""
+        """Return this length on parts of the interval: one number for all, or shape (n,)."""
         return self.unit
 
     @property
@@ -114,7 +114,7 @@ class Branch(ABC):
     @property
     @abstractmethod
     def errors(self) -> tuple[Error, ...]:
-        """What `jet` is off by, for the value and three derivatives."""
+        """Error bounds of `jet`, for the value and three derivatives."""
 
     @property
     @abstractmethod
@@ -130,10 +130,9 @@ class Branch(ABC):
         """Enclosures of value and slope on a ball."""
 
     def inner(self, sums: Sums, s: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """Sound least and greatest ``F - s z`` on intervals, but for its values at their ends.
+        """Return sound bounds of ``F - s z`` inside intervals, not counting values at their ends.
 
-        None if there is no closed form; infinite numbers say that it is nowhere less, or more, than
-        at the ends.
+        None if there is no closed form; an infinite number means that the extremum is at an end.
         """
         return None
 
@@ -154,15 +153,15 @@ class Branch(ABC):
     def hull(
         self, order: int, low: FloatArray, high: FloatArray, at_low: FloatArray, at_high: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Least and greatest value of a derivative on intervals, off by its error at most.
+        """Return the range of a derivative on intervals, up to its error bound.
 
         Parameters
         ----------
         order : int
         low, high : ndarray
-            Ends, finite.
+            Finite ends.
         at_low, at_high : ndarray
-            The derivative there, as `jet` computes it.
+            The derivative at the ends, computed by `jet`.
         """
         least, greatest = np.minimum(at_low, at_high), np.maximum(at_low, at_high)
         for turn in self.turns[order]:
@@ -178,7 +177,7 @@ class Branch(ABC):
         ends = [self._with_limits(order, z) for z in (low, high)]
         least, greatest = outwards(*self.hull(order, low, high, *ends), self.errors[order])
         below, above = self.extent(order)
-        return (  # numbers that overflowed on the way say nothing
+        return (  # no bound after an overflow
             np.where(least > below, np.minimum(least, above), below),
             np.where(greatest < above, np.maximum(greatest, below), above),
         )

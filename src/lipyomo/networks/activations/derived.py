@@ -1,9 +1,9 @@
-"""Derivatives of activations as activations of their own.
+"""Derivatives of activations as activations.
 
-The slope of a unit is a function of its pre-activation, and where that is continuous it is an
-activation: the cosine that of the sine, the logistic function that of softplus.  Others have none
-of their own, such as tanh', and become a `Derivative`: its values and three derivatives are the
-next ones of the same function, which a `Family` gives to any order.
+The slope of a unit is a function of its pre-activation, and if it is continuous it is an activation
+itself: the cosine for the sine, the logistic function for softplus.  Slopes without a class of
+their own, such as tanh', become a `Derivative`: its value and three derivatives are higher
+derivatives of the same function, which a `Family` provides to any order.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class Family(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """Of the function."""
+        """Name of the function."""
 
     @abstractmethod
     def derivatives(self, z: FloatArray, first: int, last: int) -> tuple[FloatArray, ...]:
-        """Those from order `first` to `last` at finite `z`; ``first >= 1``."""
+        """Return the derivatives of orders `first` to `last` at finite `z`; ``first >= 1``."""
 
     @abstractmethod
     def turns(self, order: int) -> tuple[Turn, ...]:
@@ -47,7 +47,7 @@ class Family(ABC):
 
     @abstractmethod
     def error(self, order: int) -> Error:
-        """What `derivatives` is off by."""
+        """Return the error bound of `derivatives`."""
 
     @abstractmethod
     def ball(self, z: arb, order: int) -> arb:
@@ -58,7 +58,7 @@ class Family(ABC):
         return 0.0, 0.0
 
     def sign(self, order: int) -> float | None:
-        """P with ``sigma^(k)(-z) = P sigma^(k)(z)``, None if there is none."""
+        """Return P with ``sigma^(k)(-z) = P sigma^(k)(z)``, None if there is none."""
         return None
 
 
@@ -120,13 +120,13 @@ class Derivative(Activation):
 
     @property
     def reflection(self) -> tuple[float, float] | None:
-        """Those that are even or odd."""
+        """The symmetry of even or odd derivatives."""
         sign = self.family.sign(self.order)
         return None if sign is None else (sign, 0.0)
 
     @property
     def derivative(self) -> Slope:
-        """The next one."""
+        """The next derivative."""
         if self.order >= DEEPEST:
             raise NetworkError(
                 f"derivatives of {self.family.name} beyond order {DEEPEST} are not supported, for "
@@ -146,13 +146,13 @@ def real_roots(coefficients: Sequence[int]) -> list[arb]:
 def turning_points(
     coefficients: Sequence[int], point: Callable[[arb], tuple[arb, arb]]
 ) -> tuple[Turn, ...]:
-    """Places and values at the real roots of a polynomial, to float64 numbers.
+    """Return turning points at the real roots of a polynomial, as float64 numbers.
 
     Parameters
     ----------
     coefficients : sequence of int
     point : callable
-        From a root to the place that it stands for, and the value there.
+        Maps a root to the place of the turning point and the value there.
     """
     with ctx.workprec(BITS):
         pairs = [point(root) for root in real_roots(coefficients)]

@@ -1,12 +1,12 @@
-"""The elementary functions that bounds of smooth units rest on, tested before they are trusted.
+"""Elementary functions for the bounds of smooth units, tested before their first use.
 
-numpy takes its `exp` from the C library, from Intel's vectors or from loops of its own, whatever
-the processor has, and SciPy its `erf` from Cephes.  What they are assumed to be off by is in
-`lipyomo.networks.activations.rounding`.  Each of them is compared with stored values when a process
-first calls it, in half a millisecond: whole arrays, short ones, which vectors do not fill, and
-strided ones, since each of these may go another way.  A function that is off by more is refused.
+Depending on the processor, numpy uses `exp` of the C library, of Intel's vector library or its own
+loops, and SciPy uses `erf` of Cephes.  The assumed error bounds are in
+`lipyomo.networks.activations.rounding`.  Each function is compared with stored values at its first
+call in a process, in half a millisecond: for long arrays, for short ones that do not fill a vector
+register, and for strided ones, since these may use different code.  Larger errors are refused.
 
-``python -m experiments elementary`` has made the stored values, by ball arithmetic (Arb).
+The stored values were computed by ``python -m experiments elementary`` in ball arithmetic (Arb).
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from lipyomo.base.numerics.rounding import UNIT_ROUNDOFF
 from lipyomo.networks.activations.rounding import ASSUMED, TINY
 
 STORED = Path(__file__).with_name("elementary.npy")
-"""An array (functions in the order of `ASSUMED`, 3, arguments): arguments, the float64 numbers next
-to the values, and what these are short of."""
+"""An array (functions in the order of `ASSUMED`, 3, arguments): arguments, the values rounded to
+float64, and the remainders."""
 
 LENGTHS = 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33
 """Lengths of short arrays: less than a vector, a vector, and more."""
@@ -43,7 +43,7 @@ class Elementary:
     name : str
         As in `ASSUMED`.
     find : callable
-        Returns the function; asked once.
+        Returns the function; called once.
     """
 
     def __init__(self, name: str, find: Callable[[], Function]) -> None:
@@ -51,12 +51,12 @@ class Elementary:
         self._function: Function | None = None
 
     def __call__(self, z: FloatArray) -> FloatArray:
-        """The function at `z`.
+        """Evaluate the function at `z`.
 
         Raises
         ------
         PlatformError
-            If it is off by more than is assumed.
+            If its error exceeds the assumed bound.
         """
         if self._function is None:
             function = self._find()
@@ -71,7 +71,7 @@ def check(name: str, function: Function) -> None:
     Raises
     ------
     PlatformError
-        If it is off by more than is assumed, at any of them and in any arrangement.
+        If its error exceeds the assumed bound for any argument in any arrangement.
     """
     points, near, rest = np.load(STORED)[list(ASSUMED).index(name)]
     assumed = ASSUMED[name]
@@ -95,7 +95,7 @@ def check(name: str, function: Function) -> None:
 
 
 def _arranged(points: FloatArray) -> Iterator[tuple[np.ndarray, FloatArray]]:
-    """Arrays of the arguments, in the ways in which they lie in memory, with their places."""
+    """Yield arrays of the arguments in different memory layouts, with their positions."""
     every = np.arange(points.size)
     yield every, points
     yield every[::-1], points[::-1]
@@ -112,7 +112,7 @@ def _arranged(points: FloatArray) -> Iterator[tuple[np.ndarray, FloatArray]]:
 
 
 def _special(name: str) -> Callable[[], Function]:
-    """A function of SciPy, whose module is loaded when it is needed."""
+    """Return a loader of a SciPy function, which imports the module on use."""
 
     def find() -> Function:
         found: Function = getattr(import_module("scipy.special"), name)

@@ -53,7 +53,7 @@ class ExpBranch(Branch):
 
     @cached_property
     def errors(self) -> tuple[Error, ...]:
-        """Relative ones, and an absolute one where the argument is rounded."""
+        """Relative error bounds, and an absolute one if the argument is rounded."""
         shift = 0.0 if self.width == 1.0 else UNIT_ROUNDOFF
         return tuple(Error(24 * UNIT_ROUNDOFF, shift * abs(f) + TINY) for f in self._factors)
 
@@ -78,9 +78,9 @@ class ExpBranch(Branch):
     def inner(self, sums: Sums, s: FloatArray) -> tuple[FloatArray, FloatArray]:
         """As `Branch.inner`: ``K exp(z / w) - A h - s z`` has one stationary point.
 
-        K is taken as it is computed: the room pays for that, and for values.  The tangent at any
-        point is below the function where K is positive, above it where K is negative: the point
-        need not be quite the stationary one.
+        `room` covers the rounding of K and of values.  The tangent at any point lies below the
+        function if K is positive and above it if K is negative, so the point need not be exactly
+        stationary.
         """
         (A, c, low, high, _), (depth, steep, *_) = sums, self._factors
         K, sizes = A * depth + c * steep, np.abs(A * depth) + np.abs(c * steep)

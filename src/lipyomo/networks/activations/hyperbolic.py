@@ -3,8 +3,8 @@
 As s' = -2 t s and t' = s, the next polynomial is ``-2 t Q + (1 - t**2) Q'``.  s is computed as
 ``4 e / (1 + e)**2``, e = exp(-2 |z|), off by 24 u.  With C the sum of the absolute coefficients and
 n the degree, Q(t) is off by 8 n u C for t, which is off by 8 u, and by 2 n u C for Horner's rule; a
-monomial keeps its relative precision.  What underflows in e is off by four times as much in s.
-Turning points are roots of the next polynomial, which are found in ball arithmetic.
+monomial keeps its relative precision.  Underflow in e causes an error four times as large in s.
+Turning points are roots of the next polynomial, found in ball arithmetic.
 """
 
 from __future__ import annotations

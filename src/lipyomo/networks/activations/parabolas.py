@@ -1,14 +1,14 @@
-"""Parabolas around ``F = A sigma + c sigma'`` on an interval: what bands are, one order further.
+"""Parabolas that enclose ``F = A sigma + c sigma'`` on an interval: bands of one order more.
 
 For any numbers f and k, and with the slope s of the chord of ``G = F - k (z - f)**2 / 2``,
 
     under <= F(z) - s z - k (z - f)**2 / 2 <= over.
 
-Here k is twice the second divided difference of F at both ends and near the middle, which is a
-second derivative of F somewhere: its parabola does not reach farther than F itself where F'' is
-steep.  On pieces of the interval G is off from its own chord by at most the parabola of
-`lipyomo.networks.activations.bands`, with F'' less k for F''.  That is O(w) for a width w, so that
-what is too much is O(w**3).  Intervals that hold a break have k = 0, and the band.
+Here k is twice the second divided difference of F at both ends and near the middle, which equals
+F'' at some point, so that the parabola varies no more than F itself where F'' is steep.  On pieces
+of the interval the distance of G from its chord is at most the parabola of
+`lipyomo.networks.activations.bands`, with F'' - k in place of F''.  As F'' - k is O(w) for a width
+w, the excess is O(w**3).  Intervals that contain a break have k = 0 and the band.
 
 Rounding is that of bands; ``k (z - f)**2 / 2`` is off by 8 u relative.
 """
@@ -26,14 +26,14 @@ from lipyomo.networks.activations.branch import Sums
 from lipyomo.networks.activations.samples import Cut, Samples
 
 PIECES = 3
-"""Least number of pieces: of a cubic, what is too much is within a quarter of its least with so
-many, and eight times as much with one."""
+"""Smallest number of pieces: for a cubic the excess is within a quarter of its minimum with three
+pieces, and eight times as large with one."""
 
 
 def parabola(
     cut: Cut, sums: Sums, f: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Numbers (s, k, under, over) of sums that are cut alike, one point f each."""
+    """Return (s, k, under, over) of sums with equal subdivisions, with one point f each."""
     if len(cut.branches) > 1:
         s, under, over = band(cut, sums)
         return s, np.zeros_like(s), under, over
@@ -62,7 +62,7 @@ def parabola(
 
 
 def _bend(part: Samples, ranges: Sequence[tuple[FloatArray, ...]]) -> FloatArray:
-    """The k of intervals, in the ranges of F'' on their pieces: differences alone may be noise."""
+    """Return k of each interval, clipped to the range of F'' as differences may be noise."""
     least = np.minimum.reduce([below for below, *_ in ranges])
     most = np.maximum.reduce([above for _, above, _ in ranges])
     places = 0, len(part.z) // 2, -1

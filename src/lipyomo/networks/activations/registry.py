@@ -1,4 +1,4 @@
-"""The table of activations, and what their parameters are held to."""
+"""The registry of activations, and checks of their parameters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Kind = TypeVar("Kind", bound=Callable[..., Activation])
 
 
 def known_as(*names: str) -> Callable[[Kind], Kind]:
-    """Enter a class, or a function that makes an activation, in the table."""
+    """Register a class, or a function that returns an activation, under some names."""
 
     def enter(made: Kind) -> Kind:
         for name in names:
@@ -29,14 +29,14 @@ def known_as(*names: str) -> Callable[[Kind], Kind]:
 
 
 def activation(name: str, **parameters: Any) -> Activation:
-    """The activation of a name.
+    """Return the activation of a name.
 
     Parameters
     ----------
     name : str
         Such as ``tanh``, ``elu`` or ``gelu``; see `activations`.
     **parameters : float
-        Of that activation, such as ``alpha=0.5``.
+        Parameters of the activation, such as ``alpha=0.5``.
 
     Raises
     ------
@@ -67,7 +67,7 @@ def _whole_table() -> dict[str, Callable[..., Activation]]:
 
 
 def finite_number(value: float, what: str) -> float:
-    """A parameter as a float; raises `NetworkError` unless it is a finite number."""
+    """Return a parameter as a float; raise `NetworkError` unless it is finite."""
     number = real_number(value, what, NetworkError)
     if not math.isfinite(number):
         raise NetworkError(f"{what} must be a finite number, not {value!r}")
@@ -75,9 +75,9 @@ def finite_number(value: float, what: str) -> float:
 
 
 def positive_number(value: float, what: str) -> float:
-    """A parameter as a float; raises `NetworkError` unless it is positive.
+    """Return a parameter as a float; raise `NetworkError` unless it is positive.
 
-    Its powers have to be float64 numbers, so that it is also held between 1e-100 and 1e100.
+    It must lie between 1e-100 and 1e100, so that its powers do not overflow or underflow.
     """
     number = finite_number(value, what)
     if not 1e-100 <= number <= 1e100:

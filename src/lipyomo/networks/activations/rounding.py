@@ -1,19 +1,19 @@
-"""What numpy's and SciPy's functions are assumed to be off by, and how results are widened.
+"""Assumed error bounds of numpy's and SciPy's functions, and widening of results by them.
 
 All errors are bounds of ``|computed - true|`` for a float64 argument that is taken as exact.  With
 the unit roundoff u = 2**-53 the assumptions are
 
 - ``exp``, ``expm1``, ``log1p``, ``tanh``, ``arctanh``: relative error 8 u (four units in the last
-  place).  glibc states one to two units, Intel's short vector library, which numpy uses where
-  AVX-512 is there, less than four (2 u were seen at most, with either);
+  place).  glibc states one to two units, Intel's short vector library, which numpy uses with
+  AVX-512, less than four (the largest observed error is 2 u for both);
 - ``sin``, ``cos``: absolute error 8 u for arguments up to 2**20;
-- ``scipy.special.erf``: relative error 8 u; ``erfc``: relative error (16 + 4 z**2) u, for it takes
+- ``scipy.special.erf``: relative error 8 u; ``erfc``: relative error (16 + 4 z**2) u, as it uses
   the exponential of a rounded square (Cephes);
 - results below the smallest normal number may be flushed to zero: absolute error `TINY`.
 
-Everything else is sums and products of these.  An activation states for its value and its first
-three derivatives a relative and an absolute part (`Error`) that cover them; the argument is in the
-file of the activation, and the tests compare with ball arithmetic (Arb).
+Everything else consists of sums and products of these.  An activation has a relative and an
+absolute error bound (`Error`) for its value and its first three derivatives; the derivation is in
+the file of the activation, and the tests compare with ball arithmetic (Arb).
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.rounding import UNIT_ROUNDOFF
 
 TINY = float(np.finfo(np.float64).tiny)
-"""The smallest normal number: what underflow can be off by."""
+"""The smallest normal number: bound of the error by underflow."""
 
 FARTHEST = float(np.ceil(np.sqrt(-2.0 * np.log(TINY))))
-"""Beyond it, 38, ``exp(-z**2 / 2)`` is less than underflow can be off by, by a factor of 1e5."""
+"""Argument, 38, beyond which ``exp(-z**2 / 2)`` is at most 1e-5 times the error by underflow."""
 
 ULP = 2.0 * UNIT_ROUNDOFF
-"""Relative distance of neighbouring numbers, at most."""
+"""Largest relative distance of neighbouring numbers."""
 
 
 class Assumed(NamedTuple):
-    """A function is off by at most ``(relative + squares z**2) u |value| + absolute u`` at z."""
+    """Error bound of a function at z: ``(relative + squares z**2) u |value| + absolute u``."""
 
     relative: float = 0.0
     absolute: float = 0.0
@@ -54,13 +54,12 @@ ASSUMED = {
     "erf": Assumed(8.0),
     "erfc": Assumed(16.0, squares=4.0),
 }
-"""The functions in use and what they are assumed to be off by, beside `TINY`;
-`lipyomo.networks.activations.elementary` compares them with stored values where the program
-runs."""
+"""Assumed error bounds of the functions in use, in addition to `TINY`;
+`lipyomo.networks.activations.elementary` checks them on the machine in use."""
 
 
 class Error(NamedTuple):
-    """``relative * |computed| + absolute`` bounds what a computed number is off by."""
+    """Error bound ``relative * |computed| + absolute`` of a computed number."""
 
     relative: float
     absolute: float
@@ -71,7 +70,7 @@ class Error(NamedTuple):
 
 
 def error(relative: float, absolute: float = 0.0) -> Error:
-    """An `Error` of so many unit roundoffs; underflow is included."""
+    """Return an `Error` given in unit roundoffs; underflow is included."""
     return Error(relative * UNIT_ROUNDOFF, absolute * UNIT_ROUNDOFF + TINY)
 
 
@@ -79,7 +78,7 @@ EXACT = Error(0.0, 0.0)
 
 
 def outwards(low: FloatArray, high: FloatArray, off: Error) -> tuple[FloatArray, FloatArray]:
-    """Both ends moved by what they may be off by, and by the rounding of that."""
+    """Move both ends outwards by their error bounds, with the rounding of these included."""
     if off == EXACT:
         return low, high
     wide = Error(off.relative + 2.0 * UNIT_ROUNDOFF, off.absolute)

@@ -1,4 +1,4 @@
-"""Values and derivatives of what bands are made around, on pieces of intervals."""
+"""Values and derivatives of the functions that bands enclose, on pieces of intervals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lipyomo.networks.activations.rounding import Error
 
 
 class Cut(NamedTuple):
-    """Intervals that are treated alike: their places, their branches, and how they are cut.
+    """Intervals with the same branches and number of pieces, by their positions.
 
     Wide ones are cut more finely near zero, and the ranges of F and F' on their pieces are used.
     """
@@ -27,7 +27,7 @@ class Cut(NamedTuple):
 
 
 _Hull = tuple[FloatArray, Error, tuple[FloatArray, FloatArray]]
-"""A factor, with what a derivative that it comes with is off by, and the range of that."""
+"""A factor, with the error bound and the range of the derivative that it multiplies."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ class Samples:
 
     @classmethod
     def of(cls, branch: Branch, sums: Sums, cut: Cut) -> Samples:
-        """On the pieces that a cut makes, or on whole intervals where these need none."""
+        """Sample the pieces of a cut, or whole intervals if these need no pieces."""
         whole = branch.whole and cut.pieces == 1
         z = [sums.low, sums.high] if whole else places(sums, cut)
         jets = [branch.jet(at, 3) for at in z]
@@ -77,7 +77,7 @@ class Samples:
         return self._sum(self._hulls(k, order))
 
     def range_and_room(self, k: int, order: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The same and what it is off by there, underflow included: less than `room`."""
+        """Return the range and its error bound on the piece, which is smaller than `room`."""
         hulls = self._hulls(k, order)
         room = UNDERFLOW * ((self.sums.A != 0.0) | (self.sums.c != 0.0))
         for factor, error, ends in hulls:
@@ -95,7 +95,7 @@ class Samples:
         return least, most
 
     def _hulls(self, k: int, order: int) -> list[_Hull]:
-        """A, and c, with the error and range of the derivative on the k-th piece that is theirs."""
+        """Return A and c with the errors and ranges on the k-th piece of their derivatives."""
         a, b = self.z[k : k + 2]
         return [
             (
@@ -108,7 +108,7 @@ class Samples:
         ]
 
     def room(self, order: int) -> FloatArray:
-        """What `range` is off by, underflow included."""
+        """Return the error bound of `range`, underflow included."""
         A, c, branch = self.sums.A, self.sums.c, self.branch
         value, slope = (
             (error.relative + 4 * UNIT_ROUNDOFF) * branch.largest(k) + error.absolute

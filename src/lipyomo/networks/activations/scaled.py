@@ -40,7 +40,7 @@ class Scaled(Branch):
 
     @cached_property
     def turns(self) -> tuple[tuple[Turn, ...], ...]:
-        """Those of the base, nearer to zero."""
+        """Turning points of the base, with arguments divided by beta."""
         return tuple(
             tuple(Turn(turn.at / self.beta, turn.value * factor) for turn in row)
             for row, factor in zip(self.base.turns, self._factors, strict=True)
@@ -53,7 +53,7 @@ class Scaled(Branch):
 
     @cached_property
     def errors(self) -> tuple[Error, ...]:
-        """Those of the base, and of the scaling."""
+        """Error bounds of the base and of the scaling."""
         unit = UNIT_ROUNDOFF
         return tuple(
             Error(off.relative + 6 * unit, (off.absolute + 3 * unit) * factor + TINY)

@@ -40,9 +40,9 @@ def segments_of(
 ) -> list[list[Segment]]:
     """Segments of units with bands of an activation, from left to right.
 
-    The segment with the highest band is cut in two, at a break if one lies inside, otherwise in the
-    middle, until there are `count`.  Heights of bands fall with the square of the length.  Ranges
-    that floats or straight pieces leave nothing to refine in get fewer segments.
+    The segment with the highest band is bisected, at a break if one lies inside, otherwise in the
+    middle, until there are `count`.  Heights of bands decrease with the square of the length.
+    Ranges that cannot be refined further, by rounding or linearity, get fewer segments.
 
     Parameters
     ----------

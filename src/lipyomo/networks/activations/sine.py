@@ -1,13 +1,13 @@
 """Sine and cosine.
 
 All derivatives are sines of ``z + k pi / 2``, computed as plus or minus numpy's sin or cos, which
-are off by 8 u absolute up to |z| = 2**20.  Farther out nothing is claimed: ranges are [-1, 1].
-An interval holds a maximum of ``sin(z + k pi / 2)`` if a whole number lies in
+have an absolute error of 8 u up to |z| = 2**20.  Beyond that, ranges are [-1, 1].
+An interval contains a maximum of ``sin(z + k pi / 2)`` if a whole number lies in
 
     [(low + k pi / 2) / (2 pi) - 1/4, (high + k pi / 2) / (2 pi) - 1/4].
 
-Both ends are off by less than 2**20 * 2**-52 = 2.4e-10 there, and are moved outwards by four times
-as much: a maximum that is taken for inside though it is not adds (2 pi 1e-9)**2 / 2 = 2e-17.
+Both ends have errors below 2**20 * 2**-52 = 2.4e-10, and are moved outwards by four times as much:
+a maximum that is wrongly taken as inside adds (2 pi 1e-9)**2 / 2 = 2e-17.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from lipyomo.networks.activations.rounding import error
 from lipyomo.networks.activations.samples import Cut
 
 FAR = 2.0**20
-"""Arguments beyond which nothing is claimed."""
+"""Arguments beyond which ranges are [-1, 1]."""
 
 _ROOM = 4.0 * FAR * UNIT
 """How far ends of intervals are moved outwards, in periods."""

@@ -12,26 +12,26 @@ t,
 
     G' = (1 - t**2) (A - 2 c t) - s = 2 c t**3 - A t**2 - 2 c t + (A - s),
 
-so that G has its extremes over an interval at the ends and at up to three roots.  The bounds do
-not rest on how the roots are found.  A root x, or the inverse of a root beyond 1, is divided off,
-and the quadratic that is left is written as a product again:
+so G has its extremes over an interval at the ends and at up to three roots.  The bounds hold for
+any approximation of the roots.  A root x, or the inverse of a root beyond 1, is divided off, and
+the remaining quadratic is written as a product again:
 
     G' = (t - x) (a t - q) (t - y) + rest     or     G' = (1 - x t) (a t - q) (t - y) + rest.
 
-Between the roots of the product, which are known exactly, the product keeps its sign, and the rest
-is evaluated: it is at most r on |t| <= 1.  Hence G is at most the largest of its values at both
-ends and at those roots that lie in the interval, plus r times the width, and likewise from below.
+Between the roots of the product, which are known exactly, the product has a fixed sign, and the
+rest is at most r on |t| <= 1.  Hence G is at most the largest of its values at both ends and at
+those roots that lie in the interval, plus r times the width, and likewise from below.
 
-Which root comes first matters for r to be small: the one that is farthest from the mean of all
-three.  It is simple.  With h = A / (6 c) and m = sqrt(h**2 + 1/3) it is h - sign(v) 2 m g, where
+For a small r the first root must be the one farthest from the mean of all three, which is simple.
+With h = A / (6 c) and m = sqrt(h**2 + 1/3) it is h - sign(v) 2 m g, where
 ``4 g**3 - 3 g = |v|``, v = (2 h**3 + h - (A - s) / (2 c)) / (-2 m**3), g >= cos(pi / 6), for which
 Newton's method takes a few steps from a line.
 
-Rounding.  All coefficients together are at most B = |A| + 4 |c| + |A - s| in size, and at most
-three times as much after a division by a root within [-1, 1].  Horner's rule and the product are
-some twenty operations; 256 u B covers them, the roundings of q / a, and a discriminant whose sign
-is wrong.  Values of G are as in `lipyomo.networks.activations.bands`: those at roots have an exact
-t, and z = artanh t is off by 8 u.  Roots count as inside if that is within 16 u |z| of the
+Rounding.  The sum of the absolute coefficients is at most B = |A| + 4 |c| + |A - s|, and at most
+three times as large after a division by a root within [-1, 1].  Horner's rule and the product are
+some twenty operations; 256 u B covers them, the rounding of q / a, and a discriminant of the wrong
+sign.  Values of G are as in `lipyomo.networks.activations.bands`: those at roots have an exact t,
+and z = artanh t has an error of 8 u.  Roots count as inside if they are within 16 u |z| of the
 interval.
 """
 
@@ -59,7 +59,7 @@ INFLECTION = math.log(2.0 + math.sqrt(3.0)) / 2.0
 """artanh(1 / sqrt 3)."""
 
 STEEPEST = 4.0 / (3.0 * math.sqrt(3.0))
-"""The value of sigma'' at minus the former."""
+"""The value of sigma'' at -INFLECTION."""
 
 OUTER = math.log(math.sqrt(3.0) + math.sqrt(2.0))
 """artanh(sqrt(2 / 3)), where sigma''' is 2/3."""
@@ -117,11 +117,11 @@ class Tanh(Activation):
 
 
 _FEW = float(np.cbrt(UNIT))
-"""Share of A below which c is enlarged for the first guess, whose cubes would lose the rest of v.
-Newton's method mends that."""
+"""Smallest ratio of c to A in the first guess, as cubes would lose the other terms of v otherwise.
+Newton's method corrects the guess."""
 
 _STEPS = 3
-"""Of Newton's method for g, which decide on which side of 1 a root is."""
+"""Newton steps for g, enough to decide on which side of 1 a root is."""
 
 
 def tanh_band(sums: Sums) -> Band:
@@ -160,7 +160,7 @@ def _slope(z: FloatArray) -> FloatArray:
 def _roots(
     A: FloatArray, c: FloatArray, s: FloatArray
 ) -> tuple[list[tuple[FloatArray, BoolArray]], FloatArray]:
-    """Roots of a product near G', with whether they are any; and what both differ by at most."""
+    """Return roots of a product near G', whether each is real, and a bound of the difference."""
     if not c.any():
         return _opposite_roots(A, s)
     coefficients = A - s, -2.0 * c, -A, 2.0 * c
@@ -203,7 +203,7 @@ def _opposite_roots(
 
 
 def _far_root(A: FloatArray, c: FloatArray, constant: FloatArray) -> FloatArray:
-    """The root of G' that is farthest from the mean of all three, nearly."""
+    """Approximate the root of G' that is farthest from the mean of all three."""
     some = np.copysign(np.maximum(np.maximum(np.abs(c), _FEW * np.abs(A)), UNDERFLOW), c)
     h = A / (6.0 * some)
     m = np.sqrt(h * h + 1.0 / 3.0)

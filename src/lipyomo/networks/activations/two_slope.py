@@ -1,6 +1,6 @@
-"""The piecewise linear unit in the terms of smooth ones: two slopes that meet at zero.
+"""The two-slope unit as an `Activation`: two linear branches that meet at zero.
 
-One multiplication, so that a value is off by its rounding; slopes are exact.
+A value has the rounding error of one multiplication; slopes are exact.
 """
 
 from __future__ import annotations

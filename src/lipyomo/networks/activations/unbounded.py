@@ -1,20 +1,21 @@
 """Functions whose slope has no bound on all of R: powers, the exponential and the logarithm.
 
-Nothing can be said of such a unit before it is known where its argument lies.  A problem proves
-that over its domain (`lipyomo.problems.reductions.confine`) and puts a `Confined` unit in its
-place: the same function on that interval, where its slope is bounded.  What it is elsewhere does
-not matter, for no point of the domain leads there: ranges and bands are those of what an interval
-shares with the proved one.
+The slope of such a unit has no bound until the range of its argument is known.  A problem proves
+this range over its domain (`lipyomo.problems.reductions.confine`) and replaces the unit by a
+`Confined` one: the same function on that interval, where its slope is bounded.  Outside the
+interval the function does not matter, as no point of the domain leads there: ranges and bands are
+those on the intersection with the proved interval.
 
 Powers are computed by products, by one quotient and by one square root, which are rounded
 correctly: with p factors, relative errors of 2 p + 8 u cover the value and each derivative.  The
-logarithm is ``log1p(z - 1)`` above a half and ``-log1p(1 / z - 1)`` below; z - 1, and 1 / z, are
-off by 1 u relative to a number whose logarithm is at least a half in size, or exact: 4 u more.
+logarithm is ``log1p(z - 1)`` above a half and ``-log1p(1 / z - 1)`` below; z - 1 and 1 / z have an
+error of 1 u relative to a number whose logarithm is at least a half in size, or are exact: 4 u
+more.
 
-Every unit has one argument, so that a product is two squares, ``a b = ((a + b) / 2)**2 - ((a - b) /
-2)**2``.  What squares them is an activation of its own for each side (`Half`): two of them whose
-columns in the next weight are opposite are a product again, ``p**2 - q**2 = (p + q) (p - q)``, for
-a search that knows bounds of products.  To all others they are squares.
+Every unit has one argument, so a product is a difference of two squares, ``a b = ((a + b) / 2)**2 -
+((a - b) / 2)**2``.  Both squares have their own activation (`Half`): two of them with opposite
+columns in the next weight are recognised as a product, ``p**2 - q**2 = (p + q) (p - q)``, by
+searches with bounds of products.  All other methods treat them as squares.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ from lipyomo.networks.activations.elementary import exp, log1p
 from lipyomo.networks.activations.rounding import Error, error, outwards
 
 HIGHEST = 8.0
-"""Exponents of powers are multiples of a half up to this, and down to minus this."""
+"""Exponents of powers are multiples of a half between minus this and this."""
 
 STEEPEST = 1e100
-"""Derivatives above this are refused: their products overflow."""
+"""Limit of derivatives: products of larger ones overflow."""
 
 
 class Piece(Branch):
@@ -81,13 +82,13 @@ class PowerPiece(Piece):
 
     @property
     def unit(self) -> float:
-        """How far zero is, where the function is singular there."""
+        """Distance from zero, if the function is singular there."""
         if _is_whole(self.exponent):
             return 1.0
         return max(min(abs(self.low), abs(self.high)), 1e-300)
 
     def units(self, low: FloatArray, high: FloatArray) -> float | FloatArray:
-        """How far zero is from parts of the interval."""
+        """Return the distances of parts of the interval from zero."""
         if _is_whole(self.exponent):
             return 1.0
         return np.maximum(np.minimum(np.abs(low), np.abs(high)), 1e-300)
@@ -205,18 +206,18 @@ class Unbounded(Activation):
 
     @abstractmethod
     def piece(self, low: float, high: float) -> Piece:
-        """What is on an interval inside of one of these."""
+        """Return the function on an interval inside one of the pieces."""
 
     @property
     def branches(self) -> tuple[Branch, ...]:
-        """There are none that have bounds."""
+        """Raise `NetworkError`, as slopes are not bounded yet."""
         raise NetworkError(
             f"the slopes of units with {self.name} have no bound before it is known where their "
             "arguments lie.  Remedy: ask for something on a bounded domain"
         )
 
     def on(self, low: float, high: float) -> Confined:
-        """The same function on an interval that holds all arguments.
+        """Confine the function to an interval that contains all its arguments.
 
         Raises
         ------
@@ -361,7 +362,7 @@ class Log(Unbounded):
 
 @dataclass(frozen=True)
 class Confined(Activation):
-    """A function on the interval that is proved to hold all arguments which a domain leads to.
+    """A function confined to an interval that is proved to contain all its arguments on a domain.
 
     Parameters
     ----------
@@ -431,14 +432,14 @@ class Confined(Activation):
 
 @dataclass(frozen=True)
 class Half(Power):
-    """The square of half of the sum, or difference, of a product's factors.
+    """One of the two squares of a product: of half the sum, or half the difference, of its factors.
 
     Parameters
     ----------
     exponent : float
         Two.
     difference : bool
-        Which of both.
+        Whether it is the square of the difference.
     """
 
     exponent: float = 2.0
@@ -446,4 +447,4 @@ class Half(Power):
 
 
 HALVES = Half(), Half(difference=True)
-"""That of the sum and that of the difference."""
+"""The squares of the sum and of the difference."""

@@ -1,5 +1,5 @@
-"""Networks from expressions: affine maps and units, made step by step, become a chain of layers.
+"""Networks from expressions: affine maps and units are traced and converted to a chain of layers.
 
-`trace.Trace` makes units, `affine.Tensor` are the signals between them, `system.System` is the list
-of all units, and `chain.to_network` the network.
+`trace.Trace` creates units, `affine.Tensor` represents the signals between them, `system.System` is
+the list of all units, and `chain.to_network` builds the network.
 """

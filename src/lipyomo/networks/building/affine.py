@@ -1,12 +1,12 @@
 """Tensors that are affine functions of the inputs and of the units found so far.
 
-While a graph is lowered, every tensor that depends on the input is an `Tensor`: a shape, and one
-row of a sparse matrix plus one offset an entry.  The columns are the *variables*: the d inputs
-first, then the outputs of all two-slope units in the order in which they were made.  Skips,
-Concat, Split and residual sums then need no care: they are sums and selections of rows.
+While a graph is imported, every tensor that depends on the input is a `Tensor`: a shape, and for
+each entry one row of a sparse matrix and an offset.  The columns are the *variables*: the d inputs
+first, then the outputs of all units in the order of their creation.  Skip connections, Concat,
+Split and residual sums need no special treatment: they are sums and selections of rows.
 
-Nothing is rounded: where float64 numbers cannot hold a product or a sum, the tensor is first
-carried by identity units of its own, which have coefficients of one.
+Nothing is rounded: if a product or a sum is not exactly representable in float64, the tensor is
+first replaced by the outputs of new identity units, which have coefficients of one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from lipyomo.networks.building.budget import NUMBER, budget
 
 
 def _afford(numbers: float) -> None:
-    """Ask the budget for a sparse matrix of so many numbers."""
+    """Charge the budget for a sparse matrix with this number of entries."""
     budget().charge(2 * NUMBER * float(numbers), f"a map of {numbers:,.0f} coefficients")
 
 
@@ -69,9 +69,9 @@ def _product(operator: FloatArray | sp.csr_array, matrix: sp.csr_array) -> sp.cs
 
 
 def _relabelled(factor: sp.csr_array, matrix: sp.csr_array) -> sp.csr_array:
-    """``factor @ matrix`` where every row of `matrix` reads one variable of its own.
+    """Return ``factor @ matrix`` if each row of `matrix` is a multiple of a different variable.
 
-    That is a convolution of units or inputs, where the product would hold a second copy.
+    This is the case for a convolution of units or inputs; a general product would take a copy.
     """
     data = factor.data
     if (matrix.data != 1.0).any():
@@ -95,10 +95,10 @@ def matrix_sum_is_exact(a: sp.csr_array, b: sp.csr_array, total: sp.csr_array) -
 
 
 class Carrier(Protocol):
-    """Whoever makes the variables."""
+    """The creator of variables."""
 
     def carried(self, x: Tensor) -> Tensor:
-        """The same tensor, each entry of which is a variable."""
+        """Return an equal tensor whose entries are variables."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +108,7 @@ class Tensor:
     Parameters
     ----------
     matrix : csr_array, shape (size, variables)
-        One row an entry of the tensor, in row-major order.
+        One row for each entry of the tensor, in row-major order.
     offset : ndarray, shape (size,)
     shape : tuple of int
     carrier : Carrier, optional
@@ -140,19 +140,19 @@ class Tensor:
 
     @property
     def plain(self) -> BoolArray:
-        """Which entries, of the flattened tensor, are a variable and nothing else."""
+        """Which entries of the flattened tensor are just a variable."""
         plain = (np.diff(self.matrix.indptr) == 1) & (self.offset == 0.0)
         plain[plain] = self.matrix.data[self.matrix.indptr[:-1][plain]] == 1.0
         return np.asarray(plain)
 
     @property
     def fresh(self) -> bool:
-        """Whether every entry is a variable of its own."""
+        """Whether the entries are distinct variables."""
         indices = self.matrix.indices
         return bool(self.plain.all()) and np.unique(indices).size == indices.size
 
     def carried(self) -> Tensor:
-        """The same tensor in variables of its own."""
+        """Return an equal tensor whose entries are variables."""
         return self if self.carrier is None else self.carrier.carried(self)
 
     def reshaped(self, shape: tuple[int, ...]) -> Tensor:

@@ -1,8 +1,8 @@
-"""What an import may take: bytes, operations and seconds, counted before anything is allocated.
+"""Limits of an import: bytes, operations and seconds, counted before anything is allocated.
 
-A file of a few bytes can ask for any amount of memory (a constant of 3e9 entries, a tensor joined
-with itself forty times) or time (a loop of 1e12 rounds).  So what is
-about to be allocated is charged first.
+A file of a few bytes can require any amount of memory (a constant of 3e9 entries, a tensor
+concatenated with itself forty times) or time (a loop of 1e12 rounds).  Every allocation is
+therefore charged in advance.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from lipyomo.base.numerics.params import PARAMS as PACE
 from lipyomo.base.system.memory import machine_memory
 
 MEMORY_SHARE = 0.5
-"""Of the machine's memory, that an import may take where no limit was given."""
+"""Share of the machine's memory that an import may use by default."""
 OPERATIONS = PACE.rate
-"""Multiplications in a node: a second of dense products, some ten of what nodes do."""
+"""Limit of multiplications in a node: a second of dense products, ten seconds of typical nodes."""
 
 NUMBER = np.dtype(np.float64).itemsize
 """Bytes of a number."""
@@ -41,7 +41,7 @@ def readable(size: float) -> str:
 
 
 class Place(Protocol):
-    """What is being imported, for messages: the node of a graph."""
+    """The node of a graph that is being imported, for messages."""
 
     @property
     def name(self) -> str:
@@ -49,29 +49,29 @@ class Place(Protocol):
 
     @property
     def op_type(self) -> str:
-        """What it does."""
+        """Its operator."""
 
 
 class OverBudget(ImportRefused):
-    """A model asks for more memory or time than there is; another way to the same is no cheaper."""
+    """A model exceeds the limits of memory or time; other ways to import it are not tried."""
 
 
 @dataclass
 class Budget:
-    """What is left of the memory and the time of an import.
+    """The memory and time limits of an import, and the memory in use.
 
     Attributes
     ----------
     memory : int
-        Most bytes at a time.
+        Limit of bytes at any time.
     deadline : float
-        On `time.monotonic`'s clock.
+        Time limit, on the clock of `time.monotonic`.
     seconds : float
         The time limit, for messages.
     held : int
         Bytes of the tensors that are kept.
     node : Place or None
-        What is being imported, for messages.
+        The current node, for messages.
     """
 
     memory: int = field(default_factory=lambda: int(MEMORY_SHARE * machine_memory()))
@@ -81,20 +81,20 @@ class Budget:
     node: Place | None = None
 
     def at(self, node: Place | None) -> None:
-        """Take that a node is imported next; none any more."""
+        """Set the current node, or None."""
         self.node = node
 
     def keep(self, size: int) -> None:
-        """Count bytes that are kept, or with a minus sign those that are no longer."""
+        """Add bytes that are kept; a negative number for bytes that are released."""
         self.held += size
 
     def charge(self, size: float, what: str) -> None:
-        """Ask for `size` bytes.
+        """Check that `size` more bytes are within the budget.
 
         Raises
         ------
         ImportRefused
-            If they do not fit into the budget; it names the node, the size and the limit.
+            If they are not; names the node, the size and the limit.
         """
         self.poll()
         if self.held + size <= self.memory:
@@ -107,7 +107,7 @@ class Budget:
         )
 
     def work(self, operations: float, what: str = "computing the node") -> None:
-        """Ask for some operations, whatever the machine's memory is.
+        """Check that a number of operations is within the limit.
 
         Raises
         ------
@@ -122,12 +122,12 @@ class Budget:
             )
 
     def poll(self) -> None:
-        """Look at the clock.
+        """Check the time limit.
 
         Raises
         ------
         ImportRefused
-            If the time limit is over.
+            If it has expired.
         """
         if time.monotonic() > self.deadline:
             raise self._refusal(
@@ -143,14 +143,14 @@ class Budget:
 
 
 def limits(time_limit: float = math.inf, memory_limit: int | None = None) -> Budget:
-    """A fresh budget.
+    """Return a new budget.
 
     Parameters
     ----------
     time_limit : float, optional
         Seconds from now.
     memory_limit : int, optional
-        Bytes; a share of the machine's memory if left out.
+        Bytes; by default a share of the machine's memory.
     """
     clock = Budget(deadline=time.monotonic() + time_limit, seconds=time_limit)
     return clock if memory_limit is None else replace(clock, memory=memory_limit)
@@ -160,7 +160,7 @@ _current: ContextVar[Budget] = ContextVar("budget")
 
 
 def budget() -> Budget:
-    """The budget of the import that is going on; outside one, that of the machine."""
+    """Return the budget of the current import; outside of imports that of the machine."""
     try:
         return _current.get()
     except LookupError:
@@ -169,7 +169,7 @@ def budget() -> Budget:
 
 @contextmanager
 def spending(chosen: Budget) -> Iterator[Budget]:
-    """Let everything in the block be charged to `chosen`."""
+    """Charge everything in the block to `chosen`."""
     token = _current.set(chosen)
     try:
         yield chosen

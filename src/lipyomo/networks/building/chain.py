@@ -1,10 +1,10 @@
-"""From the system of units to a chain of layers.
+"""Conversion of a system of units to a chain of layers.
 
-Units are placed at their depth.  What a later layer reads from further back is carried past the
-layers in between by identity units.  Going backwards from the outputs, each layer asks for the
-fewest of them (`cover.smallest_cover`): either the values themselves or partial sums of them.
-Values that are only ever read together, in the same proportions, are one value: a state that is a
-sum of its former state and of a change is carried as that sum.
+Units are placed at their depth.  Values that a later layer uses from further back are passed
+through the layers in between by identity units.  Backwards from the outputs, each layer requests as
+few of them as possible (`cover.smallest_cover`): either the values themselves or partial sums of
+them.  Values that are only used together, in the same proportions, are one value: a state that is
+the sum of its previous state and a change is passed as that sum.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from lipyomo.networks.network import Curve, Layer, Network
 
 
 def _range(places: IntArray) -> slice | IntArray:
-    """Rising places as a slice if none is missing: sparse matrices take it several times faster."""
+    """Return contiguous ascending positions as a slice, which sparse indexing handles faster."""
     whole = places.size and places[-1] - places[0] == places.size - 1
     return slice(int(places[0]), int(places[-1]) + 1) if whole else places
 
 
 def _split(lower: sp.csr_array) -> tuple[sp.csr_array, sp.csr_array]:
-    """Factor the skipped part of some rows through as few carried values as possible.
+    """Factor the skip connections of some rows through as few carried values as possible.
 
     Parameters
     ----------
     lower : csr_array, shape (rows, width)
-        What the rows read from further back than the layer below.
+        Coefficients of values from further back than the layer below.
 
     Returns
     -------
@@ -73,7 +73,7 @@ def _split(lower: sp.csr_array) -> tuple[sp.csr_array, sp.csr_array]:
 
 
 def _curves(kinds: Kinds) -> list[Curve]:
-    """The smooth units of a layer, by their activations (None where units have two slopes)."""
+    """Group the smooth units of a layer by activation; None marks two-slope units."""
     places: dict[Activation, list[int]] = {}
     for unit in np.flatnonzero([kind is not None for kind in kinds]).tolist():
         places.setdefault(kinds[unit], []).append(unit)
@@ -81,7 +81,7 @@ def _curves(kinds: Kinds) -> list[Curve]:
 
 
 def to_network(system: System, name: str, fuse: bool = True) -> Network:
-    """The chain of layers that computes the outputs of `system`.
+    """Build the chain of layers that computes the outputs of `system`.
 
     Parameters
     ----------
@@ -89,12 +89,12 @@ def to_network(system: System, name: str, fuse: bool = True) -> Network:
     name : str
         Name of the network.
     fuse : bool, optional
-        Whether affine layers are put together where that does not round.
+        Whether to fuse affine layers where that is exact.
 
     Returns
     -------
     Network
-        As many layers as the deepest unit asks for, plus the affine head.
+        As many hidden layers as the depth of the deepest unit, plus the affine head.
     """
     system = system.pruned()
     depth = system.depths()

@@ -1,4 +1,4 @@
-"""What to carry past a layer: the smallest set of entries and partial sums (König's theorem)."""
+"""Smallest set of values and partial sums to carry past a layer (König's theorem)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import scipy.sparse as sp
 from lipyomo.base.arrays import IntArray
 
 _FAR = 400.0
-"""Largest exponent of two by which columns are multiplied."""
+"""Largest exponent of the powers of two that columns are scaled by."""
 
 
 def smallest_cover(matrix: sp.csr_array) -> tuple[IntArray, IntArray]:
-    """The fewest rows and columns that together hold every non-zero of `matrix`.
+    """Find the fewest rows and columns that together cover every nonzero of `matrix`.
 
     A column in the cover stands for one value that is carried as it is, a row for one partial sum
     that is carried instead of its terms.  By König's theorem the minimum equals the size of a
@@ -56,7 +56,7 @@ def smallest_cover(matrix: sp.csr_array) -> tuple[IntArray, IntArray]:
 
 
 def distinct_rows(matrix: sp.csr_array) -> tuple[IntArray, IntArray]:
-    """Rows that differ from each other, and which of them each row equals.
+    """Find the distinct rows, and which of them each row equals.
 
     Returns
     -------
@@ -78,7 +78,7 @@ def distinct_rows(matrix: sp.csr_array) -> tuple[IntArray, IntArray]:
 
 
 def parallel_columns(matrix: sp.csr_array) -> tuple[IntArray, sp.csr_array]:
-    """Columns that are no multiples of others by powers of two, and all columns from these.
+    """Express all columns by representatives that are no multiples of each other.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def parallel_columns(matrix: sp.csr_array) -> tuple[IntArray, sp.csr_array]:
     Returns
     -------
     representatives : ndarray of int, shape (k,)
-        Of each group of parallel columns that are not zero, the first.
+        The first column of each group of parallel nonzero columns.
     shares : csr_array, shape (k, columns)
         ``matrix[:, representatives] @ shares == matrix``.
     """
@@ -115,7 +115,7 @@ def parallel_columns(matrix: sp.csr_array) -> tuple[IntArray, sp.csr_array]:
 
 
 def digest(matrix: sp.csr_array, row: int) -> bytes:
-    """A short name of a sorted row: equal for equal rows, and for no others (2^-128)."""
+    """Return a hash of a sorted row: equal rows only have equal hashes (up to 2^-128)."""
     span = slice(matrix.indptr[row], matrix.indptr[row + 1])
     found = hashlib.blake2b(matrix.indices[span].tobytes(), digest_size=16)
     found.update(b"|")

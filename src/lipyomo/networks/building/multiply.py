@@ -1,4 +1,4 @@
-"""Products of signals, as far as they are products."""
+"""Entrywise products of tensors, simplified where a factor is constant or both are equal."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ Array: TypeAlias = npt.NDArray[Any]
 
 
 def entrywise_product(trace: Trace, a: Tensor | Array, b: Tensor | Array) -> Tensor:
-    """``a * b``, entry by entry, with broadcasting.
+    """Return ``a * b``, entry by entry, with broadcasting.
 
-    Entries of which one factor is constant stay affine, equal factors are one square.
+    Entries with a constant factor stay affine, equal factors become one square.
 
     Parameters
     ----------
     trace : Trace
     a, b : Tensor or ndarray
-        Tensors, of which arrays are constant.
+        Arrays are constants.
     """
     a, b = (x if isinstance(x, Tensor) else Tensor.constant(x) for x in (a, b))
     shape = np.broadcast_shapes(a.shape, b.shape)

@@ -1,7 +1,7 @@
-"""All units of a graph as one sparse system: who reads whom.
+"""All units of a graph as one sparse system of pre-activations.
 
-The columns of every row are ``[inputs (d) | units (n) | 1]``; the last one holds the offset, so
-that substitutions also carry constants.  A unit reads earlier units only.
+The columns of every row are ``[inputs (d) | units (n) | 1]``; the last one holds the offset.  A
+unit depends on earlier units only.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ Kinds = npt.NDArray[np.object_]
 
 
 def _homogeneous(parts: list[Tensor], variables: int) -> sp.csr_array:
-    """The rows of all parts, one after another, with the offset as one more column.
+    """Stack the rows of all parts, with the offset as an additional column.
 
-    The list is emptied on the way, so that no part is held twice for long.
+    The list is emptied meanwhile, so that no part is stored twice for long.
     """
     counts = [np.diff(part.matrix.indptr) + (part.offset != 0.0) for part in parts]
     indptr = np.concatenate([[0], *counts]).cumsum()
@@ -63,7 +63,7 @@ class System:
         Activations of smooth units, None for the others.
     output : csr_array, shape (m, d + n + 1)
     ends : ndarray of int
-        Where groups of units end, of which none reads another one of its group.
+        Ends of groups of units that do not depend on each other.
     """
 
     inputs: int
@@ -76,7 +76,7 @@ class System:
 
     @classmethod
     def of(cls, trace: Trace, output: Tensor) -> System:
-        """Collect what `trace` found, and empty it; `output` is what the network returns."""
+        """Collect the units of `trace`, which is emptied; `output` is the network's output."""
         sizes = [group.size for group in trace.groups]
         ends = np.cumsum(sizes, dtype=np.intp)
         further = np.repeat([k in trace.further for k in range(len(sizes))], sizes)
@@ -91,7 +91,7 @@ class System:
         return whole._with_inputs(further) if trace.further else whole
 
     def _with_inputs(self, further: BoolArray) -> System:
-        """The same with some units, which read nothing, as inputs after the others."""
+        """Convert some units, which depend on nothing, to inputs after the others."""
         units = self.inputs + np.arange(self.units)
         inputs, last = np.arange(self.inputs), np.array([self.rows.shape[1] - 1])
         columns = np.concatenate([inputs, units[further], units[~further], last])
@@ -112,13 +112,13 @@ class System:
         return int(self.left.size)
 
     def _groups(self) -> Iterator[tuple[slice, IntArray]]:
-        """The columns of each group's units, and where their rows begin and end."""
+        """Yield the columns of each group's units, and the extents of their rows."""
         for start, stop in pairwise([0, *self.ends]):
             budget().poll()
             yield slice(self.inputs + start, self.inputs + stop), self.rows.indptr[start : stop + 1]
 
     def depths(self) -> IntArray:
-        """Depth of every column: 0 for inputs and the constant, 1 + the deepest read for units."""
+        """Return the depth of every column: 0 for inputs and the constant, layers for units."""
         depth = np.zeros(self.rows.shape[1], dtype=np.intp)
         for units, begin in self._groups():
             filled = begin[:-1] < begin[1:]
@@ -139,7 +139,7 @@ class System:
         return used[self.inputs : self.inputs + self.units]
 
     def pruned(self) -> System:
-        """The same outputs without the units that no output depends on."""
+        """Remove the units that no output depends on."""
         used = self.used()
         if used.all():
             return self

@@ -1,4 +1,4 @@
-"""The list of units that a graph needs, found while it is lowered."""
+"""The units of a graph, recorded while it is imported."""
 
 from __future__ import annotations
 
@@ -15,43 +15,43 @@ from lipyomo.networks.building.affine import Tensor, stack, widen
 from lipyomo.networks.building.budget import ENTRY, budget
 
 FARTHEST = 8.0
-"""Largest exponent of two by which factors are balanced."""
+"""Largest exponent of the power of two that balances the factors of a product."""
 
 CANCELLED = 4.0
-"""Largest exponent of two by which the sizes of balanced factors differ."""
+"""Largest exponent of the ratio of the sizes of balanced factors."""
 
 STEP = 0.1
-"""How far apart two points are between which signals vary."""
+"""Distance of paired sample points, between which the variation of signals is estimated."""
 
 UNIT_BYTES = 1500
-"""Of a unit until it is a row of a layer, and of an output until it is compared."""
+"""Memory of a unit until it is a row of a layer, and of an output until it is compared."""
 
 SAMPLES = 64
-"""Pairs of points for that."""
+"""Number of such pairs."""
 
 
 class Trace:
-    """Inputs and units met so far; `unit` makes new ones.
+    """The inputs and units so far; `unit` and `smooth` create new units.
 
     Parameters
     ----------
     inputs : int
         Number d of network inputs.
     separate : bool, optional
-        Whether nodes are not to be put together.
+        Whether nodes must not be merged.
 
     Attributes
     ----------
     groups : list of Tensor
-        Pre-activations of the units, one flat tensor a call of `unit` or `smooth`.
+        Pre-activations of the units, one flat tensor for each call of `unit` or `smooth`.
     left, right : list of ndarray
         Their slopes.
     kinds : list of Activation or None
-        Of smooth units, a group each; None where they have two slopes.
+        Activation of each group of smooth units; None for two-slope units.
     further : set of int
-        Places of groups that are no units but inputs that came later.
+        Indices of groups that are not units but inputs added later.
     simplices : set of tuple of int
-        Variables, sorted, whose sum is known to be one.
+        Sorted variables whose sum is known to be one.
     """
 
     def __init__(self, inputs: int, separate: bool = False) -> None:
@@ -74,7 +74,7 @@ class Trace:
         return Tensor(eye, np.zeros(self.inputs), shape, self)
 
     def further_inputs(self, shape: tuple[int, ...]) -> Tensor:
-        """A tensor of inputs that the network has beside the others, after them."""
+        """Add inputs to the network, after the others, and return their tensor."""
         size = math.prod(shape)
         if size:
             self.further.add(len(self.groups))
@@ -83,7 +83,7 @@ class Trace:
         return Tensor(made, np.zeros(size), shape, self)
 
     def carried(self, x: Tensor) -> Tensor:
-        """The same tensor with identity units for all entries that are not a variable already."""
+        """Return an equal tensor with identity units for all entries that are not variables yet."""
         first = np.zeros(x.size, dtype=bool)
         plain = np.flatnonzero(x.plain)
         first[plain[np.unique(x.matrix.indices[x.matrix.indptr[plain]], return_index=True)[1]]] = 1
@@ -100,7 +100,7 @@ class Trace:
         right: FloatArray,
         kind: Activation | None = None,
     ) -> sp.csr_array:
-        """New units for some entries of `z`, as a matrix with a row for each entry of `z`."""
+        """Create units for some entries of `z`; return them as a matrix with a row per entry."""
         budget().charge(
             UNIT_BYTES * (self.variables - self.inputs + entries.size), "the units so far"
         )
@@ -134,23 +134,23 @@ class Trace:
         keep[kinked] = 0.0
         matrix = self._made(z, kinked, low[kinked], high[kinked])
         bent = Tensor(matrix, np.zeros(z.size), z.shape, z.carrier)
-        # what stays affine or constant
+        # add the affine and constant entries
         return bent + z.scale(keep.reshape(z.shape)) if keep.any() else bent
 
     def smooth(self, z: Tensor, kind: Activation) -> Tensor:
-        """Pass `z` through units with a smooth activation, constant entries as well.
+        """Pass `z` through units with a smooth activation, including constant entries.
 
-        The values of constants are no float64 numbers, so they are not put in their places.
+        The values of constants are not evaluated, as they are not exact in float64.
         """
         slopes = [np.full(z.size, limit) for limit in kind.limits]
         matrix = self._made(z, np.arange(z.size), slopes[0], slopes[1], kind)
         return Tensor(matrix, np.zeros(z.size), z.shape, self)
 
     def product(self, a: Tensor, b: Tensor) -> Tensor:
-        """``a b`` of flat tensors, ``((t a + b / t) / 2)**2 - ((t a - b / t) / 2)**2``.
+        """Return ``a b`` of flat tensors as ``((t a + b / t) / 2)**2 - ((t a - b / t) / 2)**2``.
 
-        The bands of both squares are narrow if t a and b / t change alike; t is a power of two.
-        Where their sizes differ, digits cancel.
+        t is a power of two.  The bands of both squares are narrow if t a and b / t vary by similar
+        amounts, but there is cancellation if their sizes differ.
         """
         (near_a, far_a), (near_b, far_b) = self.sizes(a), self.sizes(b)
         with np.errstate(all="ignore"):
@@ -168,7 +168,7 @@ class Trace:
         return sums - differences
 
     def gated(self, x: Tensor, y: Tensor) -> Tensor | None:
-        """``x + y`` as ``a + g (b - a)``, with one product, if it is ``(1 - g) a + g b``."""
+        """Rewrite ``x + y = (1 - g) a + g b`` as ``a + g (b - a)``, with one product; else None."""
         one, other = self._factors(x), self._factors(y)
         if one is None or other is None or x.shape != y.shape:
             return None
@@ -181,7 +181,7 @@ class Trace:
         return None
 
     def _factors(self, x: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Those of `x`, flat, if it is nothing but what one call of `product` made."""
+        """Return the flat factors of `x` if it is the result of one call of `product`."""
         matrix = x.matrix
         if not x.size or x.offset.any() or (np.diff(matrix.indptr) != 2).any():
             return None
@@ -199,9 +199,9 @@ class Trace:
         return a.take(place), b.take(place)
 
     def sizes(self, x: Tensor) -> tuple[FloatArray, FloatArray]:
-        """How far entries of `x` change between near points, and how large they are, (size,) each.
+        """Estimate the variation of entries of `x` between near points, and their sizes, (size,).
 
-        Estimates from a few pairs around zero, for choices that are no matter of truth.
+        Uses a few pairs of points around zero, for heuristic choices only.
         """
         if not self._values:
             rng = np.random.default_rng(0)
@@ -223,7 +223,7 @@ class Trace:
             return changes, np.abs(found + x.offset[:, None]).mean(axis=1)
 
     def _made_by(self, x: Tensor) -> tuple[int, IntArray] | None:
-        """The group of units that `x` is made of, and which of them; None if it is not just one."""
+        """Return the group of units that `x` consists of, and their positions; None if not one."""
         columns = x.matrix.indices
         if not x.size or not x.plain.all() or columns.min() < self.inputs:
             return None
@@ -232,7 +232,7 @@ class Trace:
         return None if others else (which, columns - starts[which])
 
     def before_smooth(self, x: Tensor) -> tuple[Tensor, Activation] | None:
-        """The pre-activations of `x` and their activation, if it is nothing but smooth units."""
+        """Return the pre-activations and the activation of `x`, if it consists of smooth units."""
         made = self._made_by(x)
         kind = None if made is None else self.kinds[made[0]]
         if made is None or kind is None:
@@ -240,7 +240,7 @@ class Trace:
         return self.groups[made[0]].take(made[1].reshape(x.shape)), kind
 
     def before_unit(self, x: Tensor) -> tuple[Tensor, float, float] | None:
-        """Undo the last step, if `x` is nothing but nondecreasing units of equal slopes.
+        """Undo the last step, if `x` consists of nondecreasing units of equal slopes.
 
         Such a unit commutes with maxima: ``max(relu(a), relu(b)) = relu(max(a, b))``, which needs
         fewer units.
@@ -265,10 +265,11 @@ class Trace:
         return self.unit(z, 0.0, 1.0)
 
     def maximum(self, a: Tensor, b: Tensor) -> Tensor:
-        """``max(a, b)``, entry by entry, with broadcasting.
+        """Return ``max(a, b)``, entry by entry, with broadcasting.
 
-        Usually ``b + relu(a - b)``.  Where the variable parts are proportional, ``b = s a + c``
-        (``max(x, 0.1 x)``, ``max(x, -x)``, a constant b), one unit with slopes s and 1 does.
+        In general it is ``b + relu(a - b)``.  If the variable parts are proportional,
+        ``b = s a + c`` (``max(x, 0.1 x)``, ``max(x, -x)``, a constant b), one unit with slopes s
+        and 1 suffices.
         """
         shape = np.broadcast_shapes(a.shape, b.shape)
         a, b = (x.broadcast(shape) for x in (a, b))
@@ -296,7 +297,7 @@ class Trace:
 
 
 def _are_shares(one: Tensor, other: Tensor) -> bool:
-    """Whether two flat tensors add up to ones."""
+    """Whether two flat tensors add up to one in each entry."""
     columns = max(one.matrix.shape[1], other.matrix.shape[1])
     left = abs(sp.csr_array(widen(one.matrix, columns) + widen(other.matrix, columns))).sum()
     total = one.offset + other.offset
@@ -304,7 +305,7 @@ def _are_shares(one: Tensor, other: Tensor) -> bool:
 
 
 def bend(steep: Tensor, flat: Tensor) -> tuple[FloatArray, FloatArray]:
-    """Where ``flat = slope steep + constant``: the slopes, and the values at which both agree.
+    """Detect ``flat = slope steep + constant``: the slopes, and the values at which both agree.
 
     Parameters
     ----------
@@ -313,7 +314,7 @@ def bend(steep: Tensor, flat: Tensor) -> tuple[FloatArray, FloatArray]:
     Returns
     -------
     slope, kink : ndarray, shape (size,)
-        NaN where the rows are not proportional, or float64 numbers cannot hold either.
+        NaN where the rows are not proportional, or either is not exact in float64.
     """
     rows, columns = steep.size, max(steep.matrix.shape[1], flat.matrix.shape[1])
     a, b = widen(steep.matrix, columns), widen(flat.matrix, columns)

@@ -1,6 +1,6 @@
-"""Expressions of a network, its derivatives and its inputs, which become networks.
+"""Expressions of a network, its derivatives and its inputs, converted to networks.
 
-What a differential equation leaves over is one, for a network that was trained to solve it.
+An example is the residual of a differential equation, for a network that was trained to solve it.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ FUNCTIONS: Mapping[Any, Activation] = {
     np.sqrt: Power(0.5),
     np.reciprocal: Power(-1.0),
 }
-"""What numpy's functions of an expression are."""
+"""Activations of numpy's functions."""
 
 
 class Expression:
-    """A vector of numbers that follow from the inputs of a network.
+    """A vector-valued function of the inputs of a network.
 
-    Sums, products, quotients, whole and half powers and numpy's sin, cos, tanh, exp, log, square
-    and sqrt of expressions are expressions; single entries stand for as many as are needed.
-    Dividing by a number multiplies by its reciprocal in float64.
+    Sums, products, quotients, integer and half-integer powers and numpy's sin, cos, tanh, exp, log,
+    square and sqrt of expressions are expressions; single entries are broadcast.  Division by a
+    number multiplies by its reciprocal in float64.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Expression:
         return Expression(self._trace, self._tensor.take(places))
 
     def _pair(self, other: Any) -> tuple[Tensor, Tensor]:
-        """Both tensors, of one size."""
+        """Return both tensors, broadcast to one size."""
         if not isinstance(other, Expression):
             numbers: FloatArray = real_numbers(other, "a number in an expression", NetworkError)
             if not np.isfinite(numbers).all():
@@ -114,7 +114,7 @@ class Expression:
         return Expression(self._trace, self._trace.smooth(self._tensor, kind))
 
     def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **other: Any) -> Expression:
-        """Numpy's functions of an expression, and its sums with arrays."""
+        """Apply numpy's functions to expressions, and arithmetic with arrays."""
         if method == "__call__" and not other:
             if function in FUNCTIONS:
                 return self._applied(FUNCTIONS[function])
@@ -203,22 +203,22 @@ class Field(Expression):
 def residual(
     net: Network, expression: Callable[[Field, InputExpressions], Any], name: str | None = None
 ) -> Network:
-    """An expression of a network, its derivatives and its inputs, as a network of the same inputs.
+    """Convert an expression of a network, its derivatives and its inputs to a network.
 
     Parameters
     ----------
     net : Network
-        With smooth units.
+        A network with smooth units.
     expression : callable
-        Of the outputs u and the inputs x, such as ``lambda u, x: u.dt + u * u.dx - 0.01 * u.dxx``
-        where inputs are named t and x; ``u.d(0)``, ``u.d(1, 1)`` and ``x[0]`` go by numbers.
-        ``u[k]`` is one of several outputs.  It returns an `Expression`, or several.
+        Function of the outputs u and the inputs x that returns an `Expression`, or several, such as
+        ``lambda u, x: u.dt + u * u.dx - 0.01 * u.dxx`` if inputs are named t and x; by numbers
+        these are ``u.d(0)``, ``u.d(1, 1)`` and ``x[0]``.  ``u[k]`` is one of several outputs.
     name : str, optional
 
     Raises
     ------
     NetworkError
-        If the expression names what there is not, or needs a derivative that is not supported.
+        If the expression has unknown names, or needs a derivative that is not supported.
 
     Examples
     --------

@@ -20,12 +20,12 @@ from lipyomo.networks.network import Network, check_network
 
 
 def gradient(net: Network, output: int = 0) -> Network:
-    """The gradient of an output, as a network from R^d to R^d.
+    """Return the gradient of an output, as a network from R^d to R^d.
 
     Parameters
     ----------
     net : Network
-        With smooth units.
+        A network with smooth units.
     output : int, optional
         Which output.
 
@@ -48,7 +48,7 @@ def gradient(net: Network, output: int = 0) -> Network:
 
 
 def tilted_gradient(net: Network, row: FloatArray, inputs: IntArray, tilt: float = 0.0) -> Network:
-    """Some entries of the gradient of ``row . f(x) + tilt |x|**2 / 2``.
+    """Return some entries of the gradient of ``row . f(x) + tilt |x|**2 / 2`` as a network.
 
     Parameters
     ----------
@@ -72,17 +72,19 @@ def tilted_gradient(net: Network, row: FloatArray, inputs: IntArray, tilt: float
 
 
 def jacobian(net: Network) -> Network:
-    """The Jacobian as a network from R^d to R^(m d), row by row: backwards or forwards.
+    """Return the Jacobian as a network from R^d to R^(m d), row by row.
+
+    It is built backwards or forwards, whichever takes fewer products.
 
     Parameters
     ----------
     net : Network
-        With smooth units.
+        A network with smooth units.
 
     Raises
     ------
     NetworkError
-        As of `gradient`.
+        As for `gradient`.
     """
     m, d = _checked(net).output_dim, net.input_dim
     replay, sizes = Replay.of(net), [layer.units for layer in net.hidden]
@@ -96,12 +98,12 @@ def jacobian(net: Network) -> Network:
 
 
 def hessian(net: Network, output: int = 0) -> Network:
-    """The Hessian of an output, as a network from R^d to R^(d d), row by row.
+    """Return the Hessian of an output, as a network from R^d to R^(d d), row by row.
 
     Parameters
     ----------
     net : Network
-        With smooth units.
+        A network with smooth units.
     output : int, optional
         Which output.
 
@@ -122,21 +124,21 @@ def hessian(net: Network, output: int = 0) -> Network:
 
 
 def directional(net: Network, v: npt.ArrayLike, order: int = 1) -> Network:
-    """The derivative of all outputs along a direction, as a network from R^d to R^m.
+    """Return the derivative of all outputs along a direction, as a network from R^d to R^m.
 
     Parameters
     ----------
     net : Network
-        With smooth units.
+        A network with smooth units.
     v : array_like, shape (d,)
-        Taken as it is, not normalised.
+        The direction, which is not normalised.
     order : int, optional
-        Such as 2 for ``v . H v``.
+        Order of the derivative, such as 2 for ``v . H v``.
 
     Raises
     ------
     NetworkError
-        As of `hessian`, or if the direction or the order is none.
+        As for `hessian`, or if the direction or the order is invalid.
     """
     direction = _direction(_checked(net), v)
     count = whole_number(order, "the order of a derivative", NetworkError, 1)
@@ -149,7 +151,7 @@ def directional(net: Network, v: npt.ArrayLike, order: int = 1) -> Network:
 
 
 def _along_axes(jets: Jets, v: FloatArray, order: int) -> Tensor:
-    """A derivative along v from partial ones, so that no product with v rounds."""
+    """Compute a derivative along v from partial ones, so that no product with v rounds."""
     found: Tensor | None = None
     for among in combinations_with_replacement(np.flatnonzero(v).tolist(), order):
         term = jets.output(among)

@@ -1,4 +1,4 @@
-"""Partial derivatives of any order of a network's signals, forwards.
+"""Partial derivatives of any order of a network's signals, by forward propagation.
 
 With z_S the derivative of a pre-activation in the directions of a set S, that of ``sigma(z)`` is
 the sum over all partitions of S into blocks of ``sigma^(k)(z) prod z_B``, k the number of blocks
@@ -17,7 +17,7 @@ from lipyomo.networks.building.multiply import entrywise_product
 from lipyomo.networks.derivatives.replay import Replay, constant, is_constant, mapped
 
 Several = tuple[int, ...]
-"""Directions by their numbers, sorted; one may come several times."""
+"""Sorted numbers of directions, possibly with repetitions."""
 
 
 class Jets:
@@ -36,27 +36,27 @@ class Jets:
         self._products: dict[tuple[int, tuple[Several, ...]], Tensor] = {}
 
     def output(self, among: Several) -> Tensor:
-        """A derivative of the outputs, shape (m,); that of no direction is the value."""
+        """Return a derivative of the outputs, shape (m,); without directions the value."""
         replay = self.replay
         if not among:
             return replay.output
         return mapped(replay.network.head, self._input(len(replay.layers), tuple(sorted(among))))
 
     def _input(self, depth: int, among: Several) -> Tensor:
-        """A derivative of what the layer at a depth reads."""
+        """Return a derivative of the inputs of the layer at a depth."""
         key = depth, among
         if key not in self._inputs:
             self._inputs[key] = self._units(depth - 1, among) if depth else self._start(among)
         return self._inputs[key]
 
     def _start(self, among: Several) -> Tensor:
-        """Inputs are linear along directions."""
+        """Return a derivative of the inputs, which are linear along directions."""
         d = self.replay.network.input_dim
         found = self.directions[among[0]] if len(among) == 1 else np.zeros(d)
         return constant(self.replay.trace, found)
 
     def _rise(self, depth: int, among: Several) -> Tensor:
-        """A derivative of pre-activations."""
+        """Return a derivative of pre-activations."""
         key = depth, among
         if key not in self._rises:
             layer = self.replay.layers[depth].layer
@@ -64,7 +64,7 @@ class Jets:
         return self._rises[key]
 
     def _units(self, depth: int, among: Several) -> Tensor:
-        """A derivative of what units give."""
+        """Return a derivative of the units' outputs."""
         layer = self.replay.layers[depth]
         found: Tensor | None = None
         for blocks, count in _partitions(among):
@@ -77,7 +77,7 @@ class Jets:
             )
             if variable:
                 term = entrywise_product(self.replay.trace, term, self._product(depth, variable))
-            for rise in rises:  # one after the other: products of constants may round
+            for rise in rises:  # one by one, as products of constants may round
                 term = term.scale(rise.offset) if is_constant(rise) else term
             term = term if count == 1 else term.scale(float(count))
             found = term if found is None else found + term
@@ -96,7 +96,7 @@ class Jets:
 
 
 def _partitions(among: Several) -> list[tuple[tuple[Several, ...], int]]:
-    """Partitions of directions into blocks, each with the number of ways in which it comes."""
+    """Return the partitions of directions into blocks, each with its multiplicity."""
     counts: dict[tuple[Several, ...], int] = {}
     for parts in _set_partitions(list(range(len(among)))):
         blocks = tuple(sorted(tuple(sorted(among[i] for i in part)) for part in parts))

@@ -15,12 +15,12 @@ from lipyomo.networks.network import Network, check_network
 
 
 def product(f: Network, g: Network) -> Network:
-    """The network ``f g``, output by output; a single output is multiplied with all others.
+    """Return the network ``f g``, output by output; a single output multiplies all others.
 
     Parameters
     ----------
     f, g : Network
-        Of the same inputs.
+        Networks with the same inputs.
 
     Raises
     ------
@@ -40,7 +40,7 @@ def product(f: Network, g: Network) -> Network:
 
 
 def square(f: Network) -> Network:
-    """The network ``f**2``, output by output."""
+    """Return the network ``f**2``, output by output."""
     check_network(f, NetworkError)
     replay = Replay.of(f)
     found = replay.trace.smooth(replay.output, Power(2.0))
@@ -48,12 +48,12 @@ def square(f: Network) -> Network:
 
 
 def quotient(f: Network, g: Network) -> Network:
-    """The network ``f / g``; bounds of it need a domain on which g is proved not to be zero.
+    """Return the network ``f / g``; its bounds need a domain where g is proved to be nonzero.
 
     Parameters
     ----------
     f, g : Network
-        Of the same inputs.
+        Networks with the same inputs.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def quotient(f: Network, g: Network) -> Network:
 
 
 def _both(f: Network, g: Network) -> tuple[Trace, Tensor, Tensor, Network]:
-    """The outputs of two networks in one trace, of one size; and which has the inputs' names."""
+    """Return the outputs of two networks in one trace, and the network with names of inputs."""
     for network in (f, g):
         check_network(network, NetworkError)
     common_inputs(f, g)

@@ -1,4 +1,4 @@
-"""A network's signals in a trace, and their derivatives: networks are made of these."""
+"""A network's signals and their derivatives in a trace, to build new networks."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ KINKS = (
 
 
 def constant(trace: Trace, values: FloatArray) -> Tensor:
-    """Constants as a tensor of a trace: what would round is carried by units."""
+    """Return constants as a tensor of a trace, in which units prevent rounding."""
     return replace(Tensor.constant(values), carrier=trace)
 
 
 def is_constant(x: Tensor) -> bool:
-    """Whether no entry depends on anything."""
+    """Whether all entries are constant."""
     return not x.matrix.nnz
 
 
@@ -44,7 +44,7 @@ class Replayed:
     trace : Trace
     layer : Layer
     h : Tensor, shape (inputs,)
-        What it reads.
+        Its inputs.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Replayed:
         return np.flatnonzero(~self.layer.curved)
 
     def derivative(self, order: int) -> Tensor:
-        """Derivatives of the units at their pre-activations, shape (n,); 0 are their values.
+        """Return derivatives of the units at their pre-activations (n,); order 0 is the value.
 
         Raises
         ------
@@ -93,7 +93,7 @@ class Replayed:
         return constant(self.trace, left if order == 1 else np.zeros_like(left))
 
     def _curve(self, k: int, order: int) -> Tensor:
-        """A derivative of the units of a curve: ``sigma' = f kind(s z)``, step by step."""
+        """Return a derivative of the units of a curve, by ``sigma' = f kind(s z)`` repeatedly."""
         curve = self.layer.curves[k]
         kind: Activation | None = curve.activation.true
         factors: list[float] = []
@@ -113,7 +113,7 @@ class Replayed:
         return found
 
     def _unit(self, k: int, kind: Activation | None, scales: tuple[float, ...]) -> Tensor:
-        """``kind(scale z)``; made once."""
+        """Return ``kind(scale z)``, cached."""
         key = k, kind, scales
         if key not in self._made:
             z = self.z.take(self.layer.curves[k].units)
@@ -148,7 +148,7 @@ class Replay:
     Attributes
     ----------
     layers : list of Replayed
-        The hidden ones.
+        The hidden layers.
     output : Tensor, shape (m,)
     """
 
@@ -162,12 +162,12 @@ class Replay:
 
     @classmethod
     def of(cls, network: Network) -> Replay:
-        """In a trace of its own."""
+        """Replay a network in a new trace."""
         trace = Trace(network.input_dim)
         return cls(trace, network, trace.input((network.input_dim,)))
 
     def adjoints(self, row: FloatArray) -> Tensor:
-        """The gradient of an affine function of the outputs, by the chain rule backwards, (d,)."""
+        """Return the gradient (d,) of a functional of the outputs, by the chain rule backwards."""
         g = mapped_back(self.network.head, constant(self.trace, row))
         for layer in reversed(self.layers):
             g = entrywise_product(self.trace, layer.derivative(1), g)
@@ -182,7 +182,7 @@ def made(
     like: Network,
     output_shape: Sequence[int] | None = None,
 ) -> Network:
-    """The network of a tensor, with the inputs of another one."""
+    """Build the network that computes a tensor, with the inputs of another network."""
     found = to_network(System.of(trace, output), name)
     named = like.input_parts, like.input_names
     return Network(found.layers, name, like.input_shape, output_shape, *named)
