@@ -85,12 +85,12 @@ def million(workers: int) -> None:
     cells = grid(-2.0, 2.0, (1000, 1000))
     began = time.perf_counter()
 
-    def tell(progress: lipyomo.Progress) -> None:
+    def show(progress: lipyomo.Progress) -> None:
         if progress.nodes % 131072 < 4096:
             print(f"  {progress}", flush=True)
 
     found = map_cells(
-        LipschitzProblem(network(DEEP), cells.hull), cells, workers=workers, progress=tell
+        LipschitzProblem(network(DEEP), cells.hull), cells, workers=workers, progress=show
     )
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"10^6 cells: {time.perf_counter() - began:.1f} s, {memory:.0f} MB, done: {found.done}")

@@ -166,7 +166,7 @@ def _telling(settings: Settings) -> Settings:
     """Return settings whose progress goes to the log, and to standard output if verbose."""
     longest = 0
 
-    def tell(progress: Progress) -> None:
+    def show(progress: Progress) -> None:
         nonlocal longest
         if settings.verbose and _in_notebook():  # one line that is overwritten
             line = str(progress)
@@ -178,8 +178,8 @@ def _telling(settings: Settings) -> Settings:
         if settings.progress is not None:
             settings.progress(progress)
 
-    heard = settings.verbose or logger.isEnabledFor(logging.INFO)
-    return replace(settings, progress=tell) if heard else settings
+    wants_progress = settings.verbose or logger.isEnabledFor(logging.INFO)
+    return replace(settings, progress=show) if wants_progress else settings
 
 
 def _in_notebook() -> bool:

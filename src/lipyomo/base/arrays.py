@@ -98,10 +98,10 @@ def scaled_columns(matrix: Matrix, scale: FloatArray) -> Matrix:
 def sparse_product(left: Matrix, right: Matrix) -> Matrix:
     """A product that is sparse while that pays."""
     found = left @ right
-    return found if isinstance(found, np.ndarray) else settled(sp.csr_array(found))
+    return found if isinstance(found, np.ndarray) else compact(sp.csr_array(found))
 
 
-def settled(matrix: Matrix) -> Matrix:
+def compact(matrix: Matrix) -> Matrix:
     """The matrix, dense if it is small, or a sparse one has many entries."""
     if isinstance(matrix, np.ndarray):
         return matrix

@@ -65,7 +65,7 @@ def run(words: Sequence[str]) -> int:
 
     head = job.head("radius", "norm", "methods", "exact", "solver", "no_radii", "seed", "threshold")
     head["ladder"] = head.pop("methods")  # its name in files, since 0.1.0
-    worked = job.work(COLUMNS, head, len(jobs), start, _line, _settled)
+    worked = job.work(COLUMNS, head, len(jobs), start, _line, _is_final)
     report = RobustnessReport(
         None if np.ndim(radius) else settings.radius,
         tuple(map(RobustnessRow.from_dict, worked.rows)),
@@ -114,7 +114,7 @@ def _parser() -> Parser:
     return parser
 
 
-def _settled(row: dict[str, Any]) -> bool:
+def _is_final(row: dict[str, Any]) -> bool:
     return row["verdict"] not in (None, "", Verdict.OPEN)
 
 

@@ -151,12 +151,12 @@ def _teller(quiet: bool) -> Callable[[Row], None]:
     """
     waiting = [HEAD]
 
-    def tell(row: Row) -> None:
+    def show(row: Row) -> None:
         for method, guarantee, found, _, taken, status in (*waiting, _cells(row)):
             print(f"{method:<14}{guarantee:<11}{found:<26}{taken:<9}{status}", file=sys.stderr)
         waiting.clear()
 
-    return (lambda row: None) if quiet else tell
+    return (lambda row: None) if quiet else show
 
 
 def _cells(row: Row, open_: bool = False) -> tuple[str, ...]:

@@ -120,8 +120,8 @@ def search_settings(
         Start of the time limit; by default the start of the search.
     """
     own = {name: vars(arguments)[name] for name in ("workers", "dask", "seed")}
-    heard = {"should_stop": should_stop, "progress": progress, "started": started}
-    return chosen_settings(None, {"time_limit": time_limit, **own, **heard, **_kept(arguments)})
+    callbacks = {"should_stop": should_stop, "progress": progress, "started": started}
+    return chosen_settings(None, {"time_limit": time_limit, **own, **callbacks, **_kept(arguments)})
 
 
 def answers_in_turn(
@@ -148,8 +148,8 @@ def answers_in_turn(
         clock = Clock(arguments.time_limit, interruption.requested, began)
         for name in questions:
             share = max(clock.left / (len(questions) - len(found)), 1e-3)
-            heard = interruption.requested, tracker.about(name)
-            found.append(ask(name, search_settings(arguments, share, *heard)))
+            callbacks = interruption.requested, tracker.about(name)
+            found.append(ask(name, search_settings(arguments, share, *callbacks)))
     return found
 
 

@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
     name = _method_name(arguments, choose_method(problems[0]))
     settings = replace(settings, options=read_options(arguments.option, get_method(name).options))
     if not arguments.quiet:
-        _tell_unbounded(problems, name, settings)
+        _warn_unbounded(problems, name, settings)
     with spending(limits(max(clock.left, LEAST), memory)):
         difference = given.check(SeveralDomains(tuple(one.domain for one in problems)))
     ended = _solve(problems, name, _for_constant(settings, arguments), arguments)
@@ -113,7 +113,7 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
     return code
 
 
-def _tell_unbounded(problems: Sequence[LipschitzProblem], method: str, settings: Settings) -> None:
+def _warn_unbounded(problems: Sequence[LipschitzProblem], method: str, settings: Settings) -> None:
     """Warn before a search on an unbounded domain, which may take very long."""
     domain = problems[0].domain
     known = get_method(method)

@@ -43,11 +43,11 @@ class Tracker:
     def about(self, question: str) -> ProgressCallback:
         """Return a progress callback for one of several questions, which may have parts."""
 
-        def hear(progress: Progress) -> None:
+        def on_progress(progress: Progress) -> None:
             parts = filter(None, (question, progress.question))
             self.update(replace(progress, question=", ".join(parts)))
 
-        return hear
+        return on_progress
 
     @property
     def now(self) -> Progress:

@@ -105,12 +105,12 @@ def guarded(run: Callable[[list[str]], int], words: list[str]) -> int:
     except StreamClosed:
         return Exit.FAILED
     except LipyomoError as error:
-        _tell(str(error), words)
+        _print_error(str(error), words)
         return Exit.FAILED
     except OSError as error:
         if error.filename is None:
             raise
-        _tell(
+        _print_error(
             f"{shown(error.filename)} cannot be used: {why(error)}.  Remedy: check the name", words
         )
         return Exit.FAILED
@@ -118,7 +118,7 @@ def guarded(run: Callable[[list[str]], int], words: list[str]) -> int:
         _say("interrupted")
         return Exit.OPEN
     except MemoryError:
-        _tell(
+        _print_error(
             "the memory does not suffice.  Remedy: raise --memory-limit if it is set, or take a "
             "method with smaller models (see 'lipyomo methods'), a smaller domain, or "
             "--bounds interval",
@@ -165,17 +165,17 @@ def _notes_in_words() -> Iterator[None]:
     with warnings.catch_warnings():
         other = warnings.showwarning
 
-        def tell(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
             if issubclass(category, ImportNote):
                 warn(str(message))
             else:
                 other(message, category, *place, **more)
 
-        warnings.showwarning = tell
+        warnings.showwarning = show
         yield
 
 
-def _tell(message: str, words: Sequence[str]) -> None:
+def _print_error(message: str, words: Sequence[str]) -> None:
     """Print an error, after its traceback if --debug is given."""
     if "--debug" in words:
         traceback.print_exc()

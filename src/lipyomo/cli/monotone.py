@@ -66,7 +66,7 @@ def run(words: Sequence[str]) -> int:
         for row in task.run(task.jobs(points, done)):
             yield row.to_dict()
 
-    worked = job.work(COLUMNS, job.head(*HEAD), len(task.jobs(points)), start, _line, _settled)
+    worked = job.work(COLUMNS, job.head(*HEAD), len(task.jobs(points)), start, _line, _is_final)
     rows = tuple(map(MonotoneRow.from_dict, worked.rows))
     report = MonotoneReport(rows, job.data.columns)
 
@@ -76,7 +76,7 @@ def run(words: Sequence[str]) -> int:
     return worked.finish(arguments, report.to_dict(), lambda: _show(report), plot)
 
 
-def _settled(row: dict[str, Any]) -> bool:
+def _is_final(row: dict[str, Any]) -> bool:
     return row["verdict"] not in (None, "", Trend.OPEN)
 
 

@@ -28,7 +28,7 @@ OF_CONSTANTS = (
 """Options that apply to constants only."""
 
 
-def tell_rounded(count: int, quiet: bool) -> None:
+def warn_rounded(count: int, quiet: bool) -> None:
     """Print how many signals a network rounds, and the meaning of its bounds."""
     if not quiet:
         print(
@@ -64,7 +64,7 @@ def bound_values(
         )
     with spending(limits(settings.time_limit, arguments.memory_limit)):
         given.check(SeveralDomains(tuple(domains)))
-    tell_rounded(given.quantised.rounded, arguments.quiet)
+    warn_rounded(given.quantised.rounded, arguments.quiet)
     with watched(without_methods(settings, keeps=True), arguments.quiet) as own:
         found = quantised_largest(given.quantised, problems, own)
     notes = [*notes, *read_notes(arguments)]

@@ -21,7 +21,7 @@ from lipyomo.cli.entries import (
 from lipyomo.cli.options import add_options
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.proving import check_provable, prove_values, with_proof
-from lipyomo.cli.quantised import tell_rounded
+from lipyomo.cli.quantised import warn_rounded
 from lipyomo.cli.settings import check_kept
 from lipyomo.cli.tables import print_table
 from lipyomo.cli.words import UsageError
@@ -58,7 +58,7 @@ def run(words: Sequence[str]) -> int:
     names, functionals = read_rows(arguments, network.output_dim)
     rows = dict(zip(names, functionals, strict=True))
     if given.quantised is not None:
-        tell_rounded(given.quantised.rounded, arguments.quiet)
+        warn_rounded(given.quantised.rounded, arguments.quiet)
     if arguments.proof is not None:
         if given.quantised is not None:
             raise UsageError("--proof: there are no proofs of networks that round their signals")

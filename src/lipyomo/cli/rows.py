@@ -176,7 +176,7 @@ class RowsJob:
         total: int,
         start: Callable[[Collection[int]], Iterator[Row]],
         line: Callable[[Row], str],
-        settled: Callable[[Row], bool],
+        is_final: Callable[[Row], bool],
     ) -> Worked:
         """Compute, print and write rows, except those finished in an earlier run.
 
@@ -192,7 +192,7 @@ class RowsJob:
             Takes the indices of finished rows, and generates the other rows as they finish.
         line : callable
             Formats a row as one line.
-        settled : callable
+        is_final : callable
             Returns whether more time could not improve a row.
 
         Returns
@@ -208,7 +208,7 @@ class RowsJob:
         rows: dict[int, Row] = {}
         file, done, stopped, unwritten = None, set[int](), False, False
         if arguments.rows is not None:
-            file = RowFile(arguments.rows, columns, head, arguments.time_limit, settled)
+            file = RowFile(arguments.rows, columns, head, arguments.time_limit, is_final)
             rows = {index: row for index, row in file.rows.items() if index < total}
             done = file.done & rows.keys()
             if file.torn:
@@ -217,7 +217,7 @@ class RowsJob:
         with Politely() as signals:
             try:
                 for row in start(done):
-                    if signals.asked and not settled(row):
+                    if signals.asked and not is_final(row):
                         break  # it was cut short; the next run repeats it
                     rows[row["index"]] = row
                     if file is not None:
@@ -239,7 +239,7 @@ class RowsJob:
         failed = sum(bool(row["error"]) for row in ordered)
         if ordered and not stopped and failed == len(ordered):
             raise UsageError(f"none of the rows could be used; the first: {ordered[0]['error']}")
-        open_ = sum(not (row["error"] or settled(row)) for row in ordered)
+        open_ = sum(not (row["error"] or is_final(row)) for row in ordered)
         code = Exit.FAILED if not written else Exit.OPEN if stopped or open_ else Exit.DONE
         return Worked(ordered, code, self._left(open_, total - len(ordered)))
 
@@ -303,10 +303,10 @@ def row_progress(quiet: bool, total: int, done: int) -> Callable[[str], None]:
         print(f"{done} of {total} rows were there already", file=sys.stderr)
     started, before = time.monotonic(), done
 
-    def tell(line: str) -> None:
+    def show(line: str) -> None:
         nonlocal done
         done += 1
         left = (time.monotonic() - started) / (done - before) * (total - done)
         print(f"{line}  ({done} of {total}, {left:.0f} s left)", file=sys.stderr, flush=True)
 
-    return tell
+    return show

@@ -63,7 +63,7 @@ def run(words: Sequence[str]) -> int:
     def start(done: Collection[int]) -> Iterator[Row]:
         return balls.solved(done, settings)
 
-    def settled(row: Row) -> bool:
+    def is_final(row: Row) -> bool:
         reached = row["status"] == "gap" and row["gap"] <= arguments.gap * (1 + 1e-9)
         return reached or row["status"] in ("exact", "bounds")
 
@@ -74,7 +74,7 @@ def run(words: Sequence[str]) -> int:
     several = len(arguments.radius) > 1
     job.announce()
     worked = job.work(
-        COLUMNS, head, len(balls.places), start, lambda row: _line(row, several), settled
+        COLUMNS, head, len(balls.places), start, lambda row: _line(row, several), is_final
     )
     columns = job.data.columns
     record = {"data": None if columns is None else columns.to_dict(), "rows": worked.rows}

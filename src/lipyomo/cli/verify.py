@@ -162,10 +162,10 @@ def _progress(quiet: bool) -> Callable[[int], None] | None:
         return None
     last = time.monotonic()
 
-    def tell(nodes: int) -> None:
+    def show(nodes: int) -> None:
         nonlocal last
         if time.monotonic() - last >= PAUSE:
             last = time.monotonic()
             print(f"\r{nodes} cases checked", end="", file=sys.stderr, flush=True)
 
-    return tell
+    return show

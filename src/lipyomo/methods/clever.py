@@ -153,7 +153,7 @@ def run(run: Run) -> Result:
     small = run.problem.reduced.problem
     maxima: list[float] = []
     points: list[FloatArray] = []
-    rows = int(np.clip(SAMPLING.look_work / evaluation_work(small), 1, size))
+    rows = int(np.clip(SAMPLING.poll_work / evaluation_work(small), 1, size))
     late = run.clock.steps()
     while len(maxima) < batches and not (maxima and late()):
         batch = small.domain.sample(rng, size)

@@ -34,7 +34,7 @@ def run(run: Run) -> Result:
     rng, reduced = np.random.default_rng(run.settings.seed), run.problem.reduced
     small = reduced.problem
     points, values = [], []
-    drawn, most = 0, int(np.clip(SAMPLING.look_work / evaluation_work(small), 1, samples))
+    drawn, most = 0, int(np.clip(SAMPLING.poll_work / evaluation_work(small), 1, samples))
     late = run.clock.steps()
     while drawn < samples and (drawn == 0 or not late()):
         batch = small.domain.sample(rng, min(most, samples - drawn))

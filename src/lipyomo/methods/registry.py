@@ -226,8 +226,8 @@ def run_method(name: str, problem: LipschitzProblem, settings: Settings) -> Resu
 
 def was_interrupted(result: Result) -> bool:
     """Return whether a method was stopped by the user, not by lack of memory (same status)."""
-    told = result.stopped or result.status is Status.INTERRUPTED
-    return told and STARVED not in result.warnings
+    was_stopped = result.stopped or result.status is Status.INTERRUPTED
+    return was_stopped and STARVED not in result.warnings
 
 
 def finished(method: Method, run: Run) -> Result:

@@ -62,7 +62,7 @@ class _Factor:
     @property
     def at_once(self) -> int:
         """Number of products that are formed at once."""
-        return max(int(SAMPLING.look_work / (self.left.size * self.right.shape[1])), 1)
+        return max(int(SAMPLING.poll_work / (self.left.size * self.right.shape[1])), 1)
 
     def norms(self, slopes: FloatArray) -> FloatArray:
         """Spectral norms of the products, shape (k,), for rows of `slopes` (k, n)."""

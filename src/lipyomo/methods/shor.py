@@ -65,13 +65,13 @@ def _solve(asked: Asked, tolerance: float, clock: Clock) -> DualPoint:
 
 
 def _minimum(
-    tell: Callable[..., None], asked: Asked, tolerance: float, seconds: float
+    send: Callable[..., None], asked: Asked, tolerance: float, seconds: float
 ) -> DualPoint:
     """Solve the program in the other process, and send every iterate."""
     clock = Clock(seconds)
     program = ShorModel(*asked).program()
     return minimise_gamma(
-        program, tolerance, lambda: clock.left, tell=lambda point: tell("point", point)
+        program, tolerance, lambda: clock.left, progress=lambda point: send("point", point)
     )
 
 

@@ -157,20 +157,20 @@ class CellLoop:
         """Solve `cells` (largest bound first), which hold every value above `cutoff`."""
         run, self._given_up = self.run, max(self._given_up, cutoff)
         # What cells that were solved leave open, above the attained value.
-        settled = Closed(0.0, 0.0)
+        closed = Closed(0.0, 0.0)
         for position, cell in enumerate(cells):
-            self._bound(_larger(settled, _largest(cells[position:])))
+            self._bound(_larger(closed, _largest(cells[position:])))
             if run.closed_by(min(run.upper, self._claimed)) or run.expired:
                 return
             if not self._beats(cell.upper):
-                settled = _larger(settled, Closed(cell.upper, cell.upper))
+                closed = _larger(closed, Closed(cell.upper, cell.upper))
                 continue
-            others = _larger(settled, _largest(cells[position + 1 :]))
-            settled = _larger(settled, self._close(cell, others))
+            others = _larger(closed, _largest(cells[position + 1 :]))
+            closed = _larger(closed, self._close(cell, others))
             if self.work.distrusted:
                 return
-            self._bound(_larger(others, settled))
-        self._bound(settled)
+            self._bound(_larger(others, closed))
+        self._bound(closed)
 
     def _bound(self, upper: Closed) -> None:
         """Tell the run of a bound of all cells, given that some were only bounded by a cutoff.

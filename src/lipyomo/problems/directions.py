@@ -24,7 +24,7 @@ import scipy.sparse as sp
 from flint import fmpq_mat
 
 from lipyomo.base.arguments import brief, real_numbers, whole_number
-from lipyomo.base.arrays import BoolArray, FloatArray, IntArray, Matrix, read_only, settled
+from lipyomo.base.arrays import BoolArray, FloatArray, IntArray, Matrix, compact, read_only
 from lipyomo.base.errors import ProblemError
 from lipyomo.base.numerics.exact import exact
 from lipyomo.networks.naming import Names, called
@@ -237,7 +237,7 @@ def _rank(matrix: FloatArray) -> int:
 
 def _kept(matrix: Matrix) -> Matrix:
     """Return a read-only copy, sparse where that pays."""
-    found = settled(matrix)
+    found = compact(matrix)
     if isinstance(found, np.ndarray):
         return read_only(np.array(found))
     for part in (found.data, found.indices, found.indptr):

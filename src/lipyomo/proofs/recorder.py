@@ -35,7 +35,7 @@ class Unfinished(ProofError):
 
 
 @dataclass(frozen=True, eq=False)
-class Settled:
+class Examined:
     """A finished case: the steps to write, and its parts.
 
     Attributes
@@ -92,29 +92,29 @@ class Recorder:
         node = recording.linear.root()
         root = Case(node, recording.search.whole(recording.points.pool.count)).at(recording, node)
         unwritten, waiting, count = [0], [(0, root)], 1  # stacks: the next one is last
-        settled: dict[int, Settled] = {}
+        examined: dict[int, Examined] = {}
         together = recording.search.params.together
         del root  # keep no case that is written
         while unwritten:
-            while unwritten[-1] not in settled:
+            while unwritten[-1] not in examined:
                 if recording.clock.expired:
                     raise Unfinished("the proof of the upper end was stopped")
                 ahead = waiting[-together:]
                 del waiting[-together:]
-                parts = self._settle([case for _, case in ahead])
+                parts = self._examine([case for _, case in ahead])
                 for (number, _), (case, left) in zip(ahead, parts, strict=True):
                     own = range(count, count + len(left))
                     count += len(left)
                     steps = list(case.steps) if left else case.needed(recording)
-                    settled[number] = Settled(steps, tuple(own))
+                    examined[number] = Examined(steps, tuple(own))
                     waiting += reversed(list(zip(own, left, strict=True)))
                 del ahead, parts, case, left
-            now = settled.pop(unwritten.pop())
+            now = examined.pop(unwritten.pop())
             self.cases += 1
             yield now.steps
             unwritten += reversed(now.parts)
 
-    def _settle(self, cases: list[Case]) -> list[tuple[Case, tuple[Case, ...]]]:
+    def _examine(self, cases: list[Case]) -> list[tuple[Case, tuple[Case, ...]]]:
         """Process cases: return each with all its steps, and its parts."""
         recording, found = self._recording, list(cases)
         left: dict[int, tuple[Case, ...]] = {}

@@ -185,7 +185,7 @@ def _compiled(model: Any) -> LinearModel:
     if wrong is not None:
         _refuse_valueless(model)
         raise SolverError(f"{wrong} holds NaN or infinite numbers")
-    return _settled(found, np.maximum(1.0, np.abs(numbers(reader.sides))))
+    return _normalised(found, np.maximum(1.0, np.abs(numbers(reader.sides))))
 
 
 def _read_constraints(reader: Reader, model: Any) -> list[tuple[Any, Any, float, float]]:
@@ -221,7 +221,7 @@ def _members(con: Any) -> list[tuple[Any, float]]:
     return sorted(((var, float(weight)) for var, weight in con.get_items()), key=lambda m: m[1])
 
 
-def _settled(model: LinearModel, scale: FloatArray) -> LinearModel:
+def _normalised(model: LinearModel, scale: FloatArray) -> LinearModel:
     """Settle what solvers treat differently: infinity, crossed bounds, rows without variables.
 
     Parameters

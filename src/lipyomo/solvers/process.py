@@ -81,7 +81,7 @@ def _listen(
 
 
 def _solve(
-    tell: Callable[..., None],
+    send: Callable[..., None],
     solve: Solve,
     model: LinearModel,
     asked: Mapping[str, Any],
@@ -89,11 +89,11 @@ def _solve(
 ) -> RunReport:
     """The call in the other process, whose start counts."""
     supervisor = Supervisor(
-        progress=lambda report: tell("progress", report), write=lambda text: tell("log", text)
+        progress=lambda report: send("progress", report), write=lambda text: send("log", text)
     )
 
     def found(x: FloatArray) -> None:
-        tell("point", x)
+        send("point", x)
 
     request = RunRequest(supervisor=supervisor, found=found, **asked)
     if request.time_limit is not None:

@@ -54,7 +54,7 @@ class Supervisor:
         self._halt = threading.Event()
         self._reports: SimpleQueue[Progress] = SimpleQueue()
         self._log: list[str] = []
-        self._news: tuple[float | None, float] = (None, math.nan)
+        self._latest: tuple[float | None, float] = (None, math.nan)
         self._reported = -math.inf
         self._started = time.perf_counter()
 
@@ -90,10 +90,10 @@ class Supervisor:
             bound = math.copysign(math.inf, bound)
         now = self.seconds
         if self._progress is None or (
-            (incumbent, bound) == self._news and now < self._reported + MOMENT
+            (incumbent, bound) == self._latest and now < self._reported + MOMENT
         ):
             return
-        self._news, self._reported = (incumbent, bound), now
+        self._latest, self._reported = (incumbent, bound), now
         self._reports.put(Progress(incumbent, bound, int(nodes), now))
 
     def run(self, work: Callable[[], T], interrupt: Callable[[], object]) -> T:

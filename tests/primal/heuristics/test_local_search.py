@@ -186,6 +186,6 @@ def test_points_of_large_networks_are_evaluated_as_long_as_there_is_time() -> No
         asked.append(1)
         return len(asked) >= 4
 
-    params = Params(look_work=3.5 * evaluation_work(problem), children=64)  # three points a look
+    params = Params(poll_work=3.5 * evaluation_work(problem), children=64)  # three points a look
     search = LocalSearch(problem, rng_of(0), 64, Clock(should_stop=stop), params)
     assert 0 < len(search.begun.best.points) <= 12

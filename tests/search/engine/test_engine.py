@@ -125,12 +125,12 @@ def test_the_last_batch_before_a_time_limit_is_as_large_as_there_is_time_for() -
 def test_who_has_heard_enough_ends_the_search() -> None:
     heard = [0.0]
 
-    def hear(point: FloatArray | None, upper: float, nodes: int, message: str) -> None:
+    def on_progress(point: FloatArray | None, upper: float, nodes: int, message: str) -> None:
         if point is not None:
             heard.append(POLYNOMIAL(point))
 
     clock = Clock(should_stop=lambda: heard[-1] >= 2.0)
-    found = Engine(QUESTION.pipeline(), clock, on_progress=hear).run()
+    found = Engine(QUESTION.pipeline(), clock, on_progress=on_progress).run()
     assert not found.complete
     assert found.best.value == heard[-1] >= 2.0
     assert found.upper >= truth()

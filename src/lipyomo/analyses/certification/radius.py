@@ -139,7 +139,7 @@ def _searched(
     """The engine, until it has split so many nodes; Ctrl-C ends more than this search."""
     split = 0
 
-    def hear(point: FloatArray | None, upper: float, count: int, message: str) -> None:
+    def on_progress(point: FloatArray | None, upper: float, count: int, message: str) -> None:
         nonlocal split
         split = count
 
@@ -148,7 +148,7 @@ def _searched(
 
     part = Clock(clock.left, enough)
     pipeline = kind_of(question.network).least_distance(question, start)
-    found = Engine(pipeline, part, on_progress=hear).run()
+    found = Engine(pipeline, part, on_progress=on_progress).run()
     if part.interrupted and not (enough() or found.starved):
         raise KeyboardInterrupt
     return found

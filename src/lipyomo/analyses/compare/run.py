@@ -38,7 +38,7 @@ def default_methods(problem: LipschitzProblem) -> list[str]:
 
 
 def _work(
-    tell: Callable[..., None],
+    send: Callable[..., None],
     name: str,
     problem: LipschitzProblem,
     settings: Settings,
@@ -47,10 +47,10 @@ def _work(
     """In a process of its own: run a method, and tell that it starts and what it finds."""
 
     def progress(moment: Progress) -> None:
-        tell("interval", moment.lower, moment.upper)
+        send("interval", moment.lower, moment.upper)
 
     get_method(name)
-    tell("started")
+    send("started")
     try:
         if memory is not None:
             limit_memory(memory)

@@ -107,7 +107,7 @@ def bound_entries(
     low: FloatArray,
     high: FloatArray,
     clock: Clock,
-    look: Callable[[FloatArray], KnownEntries],
+    sample: Callable[[FloatArray], KnownEntries],
     params: Params = PARAMS,
 ) -> tuple[float, int]:
     """Bound the excess of all entries over the cells ``low <= x <= high``, both (n, d).
@@ -118,7 +118,7 @@ def bound_entries(
     low, high : ndarray, shape (n, d)
         Cells that cover the domain.
     clock : Clock
-    look : callable
+    sample : callable
         Called with points (n, d) that may attain more; returns the attained values after these.
     params : Params, optional
 
@@ -135,7 +135,7 @@ def bound_entries(
         points = cells.found()
         if not len(points):
             return now
-        return replace(now, measure=replace(excess, known=look(points)))
+        return replace(now, measure=replace(excess, known=sample(points)))
 
     narrow(cells, Pieces(excess, params=params), low, high, clock, learn)
     return float(cells.ends.upper.max()), int(cells.spent.sum())

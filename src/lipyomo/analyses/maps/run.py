@@ -200,7 +200,7 @@ class _State:
         self._lower, self._upper = np.zeros(count), np.full(count, np.inf)
         self._points, self._rests = cells.middle, np.zeros(cells.middle.shape)
         self._ended: dict[int, Status] = {}
-        self._settled = 0
+        self._done = 0
         self._scale = kind.scale(problem, cells)
 
     # -- what is known -----------------------------------------------------------------------------
@@ -209,7 +209,7 @@ class _State:
         """Enter cells (k,) that are done already."""
         which, ends = known
         self._enter(which, ends)
-        self._settled = len(which)
+        self._done = len(which)
 
     def _enter(self, which: IntArray, ends: Ends) -> None:
         better = ends.lower > self._lower[which]
@@ -253,12 +253,12 @@ class _State:
 
     # -- the stages --------------------------------------------------------------------------------
 
-    def run(self, settle: Callable[[IntArray, Ends], None]) -> None:
+    def run(self, enter: Callable[[IntArray, Ends], None]) -> None:
         """Bound all cells that are not done, then search those that stay open.
 
         Parameters
         ----------
-        settle : callable
+        enter : callable
             Called with cells (k,) and their final ends.
         """
         settings = self._settings
@@ -273,18 +273,18 @@ class _State:
                 whole = make()(Job(domain.lower[None], domain.upper[None], 0.0))
                 everywhere = np.full(left.size, whole.upper[0])
                 self._enter(left, Ends.at(np.zeros(left.size), everywhere, self._points[left]))
-                self._bound(pool, bounding, left, settle)
+                self._bound(pool, bounding, left, enter)
             left = self._open(left)
             left = left[np.argsort(-self._upper[left], kind="stable")]
             searching = self._kind.searching(self._problem, settings.gap, stop)
-            self._search(pool, searching, left, settle)
+            self._search(pool, searching, left, enter)
 
     def _bound(
         self,
         pool: Workers[Job, Any],
         bounding: Callable[[Job], Ends],
         left: IntArray,
-        settle: Callable[[IntArray, Ends], None],
+        enter: Callable[[IntArray, Ends], None],
     ) -> None:
         """Bound cells in batches, except those that fix inputs which others do not fix."""
         cells, frozen = self._cells, self._problem.domain.frozen
@@ -296,15 +296,15 @@ class _State:
             which = batches[number]
             self._enter(which, ends)
             done = np.setdiff1d(which, self._open(which), assume_unique=True)
-            settle(done, self._ends(done))
-            self._tell(len(done), "all at once")
+            enter(done, self._ends(done))
+            self._report(len(done), "all at once")
 
     def _search(
         self,
         pool: Workers[Job, Any],
         searching: Callable[[Job], Searched],
         left: IntArray,
-        settle: Callable[[IntArray, Ends], None],
+        enter: Callable[[IntArray, Ends], None],
     ) -> None:
         """Search cells one by one."""
         batches = [left[k : k + 1] for k in range(len(left))]
@@ -313,8 +313,8 @@ class _State:
             which = batches[number]
             self._enter(which, found.ends)
             self._ended[int(which[0])] = found.status
-            settle(which, self._ends(which))
-            self._tell(1, "search")
+            enter(which, self._ends(which))
+            self._report(1, "search")
 
     def _jobs(self, batches: list[IntArray], together: int) -> Iterator[Job]:
         """Generate jobs while there is time; `together` of them run at once with equal shares."""
@@ -325,11 +325,11 @@ class _State:
             seconds = clock.left * together / (len(batches) - number)
             yield Job(cells.lower[which], cells.upper[which], min(seconds, clock.left))
 
-    def _tell(self, settled: int, message: str) -> None:
-        self._settled += settled
-        said = f"{message}, {self._settled} of {len(self._cells)} cells"
+    def _report(self, count: int, message: str) -> None:
+        self._done += count
+        said = f"{message}, {self._done} of {len(self._cells)} cells"
         lower, upper = float(self._lower.max()), float(self._upper.max())
-        report = Progress(self._clock.seconds, lower, upper, self._settled, said)
+        report = Progress(self._clock.seconds, lower, upper, self._done, said)
         logger.info("%s", report)
         if self._settings.progress is not None:
             self._settings.progress(report)

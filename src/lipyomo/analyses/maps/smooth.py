@@ -99,7 +99,7 @@ def narrowed_cells(
                 continue
             cutoff = narrowing.cutoff(own)
             found = steps.bounded(some, cutoff)
-            _look(steps, narrowing, found, own)
+            _evaluate(steps, narrowing, found, own)
             keep = found.boxes.bounds > narrowing.cutoff(own)
             narrowing.close(own[~keep], found.boxes.bounds[~keep])
             if keep.any():  # covers what the cuts remove
@@ -130,7 +130,7 @@ def _signed(context: Context, boxes: Boxes) -> Boxes:
     return with_decided_signs(boxes, *framed_jacobian(known, framed(context, boxes)).ends)
 
 
-def _look(steps: BoxSteps, narrowing: Narrowing, found: Bounded, cell: IntArray) -> None:
+def _evaluate(steps: BoxSteps, narrowing: Narrowing, found: Bounded, cell: IntArray) -> None:
     """Enter values at the midpoints of boxes, and where their affine bounds are largest."""
     boxes = found.boxes
     top = np.where(found.x > 0, boxes.high, np.where(found.x < 0, boxes.low, boxes.middle))

@@ -26,9 +26,9 @@ from lipyomo.base.system.outputs import (
     ROWS,
     OutputError,
     check_output,
-    look,
     shown,
     starting,
+    stat_or_none,
     written,
 )
 from lipyomo.base.system.processes import PAUSE
@@ -110,10 +110,10 @@ class Archive:
             "witness": cells.middle,
             "witness_rest": np.zeros(cells.middle.shape),
         }
-        there = look(path)
+        there = stat_or_none(path)
         if there is not None and there.st_size:
             self._arrays = self._read()
-        which = np.flatnonzero(np.isin(self._arrays["status"], SETTLED))
+        which = np.flatnonzero(np.isin(self._arrays["status"], FINAL))
         names = ("constant_lower", "constant_upper", "witness", "witness_rest")
         self.known = which, Ends(*(self._arrays[name][which] for name in names))
         self._gap = float(head["gap"])
@@ -176,8 +176,8 @@ class CellFile:
     def __init__(self, path: Path, head: Row, cells: Cells, limit: float) -> None:
         self._cells, self._gap = cells, float(head["gap"])
         columns = cell_columns(cells.dimension)
-        self._file = RowFile(path, columns, head, limit, _settled)
-        rows = [row for row in self._file.rows.values() if _settled(row)]
+        self._file = RowFile(path, columns, head, limit, _is_final)
+        rows = [row for row in self._file.rows.values() if _is_final(row)]
         names = columns[-cells.dimension - 1 : -1]
         points = [[row[name] for name in names] for row in rows]
         rests = [str(row["rest"] or "").split() or ["0"] * cells.dimension for row in rows]
@@ -191,7 +191,7 @@ class CellFile:
     def add(self, which: IntArray, ends: Ends) -> None:
         """Write finished cells."""
         status = statuses(ends.lower, ends.upper, self._gap)
-        good = np.flatnonzero(np.isin(status, SETTLED))
+        good = np.flatnonzero(np.isin(status, FINAL))
         self._written |= set(which[good].tolist())
         with suppress(OutputError):
             self._file.extend(cell_rows(self._cells, which[good], ends.take(good), status[good]))
@@ -204,11 +204,11 @@ class CellFile:
             self._file.close()
 
 
-SETTLED = (Status.EXACT.value, Status.GAP.value)
+FINAL = (Status.EXACT.value, Status.GAP.value)
 
 
-def _settled(row: Row) -> bool:
-    return row["status"] in SETTLED
+def _is_final(row: Row) -> bool:
+    return row["status"] in FINAL
 
 
 def finished_map(store: Store, found: CellMap) -> CellMap:
@@ -229,7 +229,7 @@ def check_new_map(path: str | PathLike[str]) -> None:
     """
     where = _named(path)
     check_output(where, ARCHIVE if where.suffix == ".npz" else ROWS)
-    there = look(where)
+    there = stat_or_none(where)
     if there is not None and there.st_size:
         raise LipyomoError(
             f"{shown(where)} is there, and which cells there will be is not known yet.  Remedy: "

@@ -80,9 +80,9 @@ def _alike(problems: Sequence[LipschitzProblem]) -> list[list[int]]:
         domain, norm = problem.domain, problem.output_norm
         few = problem.network.input_dim <= PARAMS.inputs
         if few and domain.is_box and domain.is_bounded and problem.directions is None:
-            told = id(norm) if norm.kind == "linear" else norm.name
+            norm_key = id(norm) if norm.kind == "linear" else norm.name
             c = None if problem.functional is None else problem.functional.tobytes()
-            key = id(problem.network), problem.norm, told if c is None else c
+            key = id(problem.network), problem.norm, norm_key if c is None else c
             groups.setdefault(key, []).append(k)
     return [places for places in groups.values() if len(places) > 1]
 

@@ -93,9 +93,9 @@ class EntrySearch:
         for x in [domain.center, *domain.sample(rng, PARAMS.starts)]:
             if self._clock.expired or (boxed and self.ends.all_attained):
                 break
-            self._look(x)
+            self._sample(x)
         boxed &= self.ends.all_attained
-        self._tell(float((self.ends.proved - self.ends.attained).max()))
+        self._report(float((self.ends.proved - self.ends.attained).max()))
         try:
             if boxed if before is None else "tolerance" in before:
                 self._search_boxes(self.ends.tolerance if before is None else before["tolerance"])
@@ -112,7 +112,7 @@ class EntrySearch:
         """Return the ranges of all entries as far as known."""
         return self.ends.ranges(self._clock, self.nodes)
 
-    def _look(self, x: FloatArray) -> bool | None:
+    def _sample(self, x: FloatArray) -> bool | None:
         """Enter the values attained at a point; return None if the point does not count.
 
         Otherwise return whether some end improved by a relevant part of its tolerance.
@@ -131,13 +131,13 @@ class EntrySearch:
             return
         low, high = divided(domain.lower, domain.upper, MAPS.least)
 
-        def look(points: FloatArray) -> KnownEntries:
+        def sample(points: FloatArray) -> KnownEntries:
             for x in points:
-                self._look(small.lift_point(x))
+                self._sample(small.lift_point(x))
             return self.ends.known
 
         excess = Excess(small.problem, self._rows, self.ends.known, CLOSED / EXACT_TOLERANCE)
-        above, boxes = bound_entries(excess, low, high, self._clock, look)
+        above, boxes = bound_entries(excess, low, high, self._clock, sample)
         self.nodes += boxes
         self.ends = self.ends.within(above, self.ends.tolerance)
 
@@ -146,17 +146,19 @@ class EntrySearch:
         small, enough = self._problem.reduced, CLOSED / EXACT_TOLERANCE
         question = EntriesQuestion(small.problem, self._rows, tolerance, enough)
 
-        def look(x: FloatArray) -> FloatArray | None:
-            return None if self._look(small.lift_point(x)) is None else self.ends.attained
+        def sample(x: FloatArray) -> FloatArray | None:
+            return None if self._sample(small.lift_point(x)) is None else self.ends.attained
 
-        def hear(point: object, excess: float, nodes: int, message: str) -> None:
-            self._tell(max(excess, 0.0) * float(tolerance.max()), nodes, message)
+        def on_progress(point: object, excess: float, nodes: int, message: str) -> None:
+            self._report(max(excess, 0.0) * float(tolerance.max()), nodes, message)
 
-        entries = Entries(question, self.ends.attained, look)
+        entries = Entries(question, self.ends.attained, sample)
         pipeline = BoxPipeline(entries, self._settings.seed)
         kept = self._kept({"tolerance": tolerance})
         workers = self._settings.workers_within(self._clock)
-        engine = Engine(pipeline, self._clock, workers=workers, checkpoint=kept, on_progress=hear)
+        engine = Engine(
+            pipeline, self._clock, workers=workers, checkpoint=kept, on_progress=on_progress
+        )
         found = engine.run()
         self.nodes += found.counters.get(NODES, 0)
         self.ends = self.ends.within(found.upper, tolerance)
@@ -185,19 +187,19 @@ class EntrySearch:
         """Look for better points, possibly for one end only; return whether one was found."""
         joint = self._tilted.joint(self._tilted.tilt(self.ends, only))
         found = kind_of(joint.network).short_incumbent(joint, rng, self._clock)
-        return found is not None and bool(self._look(found.point))
+        return found is not None and bool(self._sample(found.point))
 
     def _round(self, tilt: Tilt) -> bool:
         """Run one search; return whether another one should follow."""
         C, slack = tilt.cutoff, tilt.slack
         best, found_at, nodes = C * (1.0 + slack), 0, 0
 
-        def hear(progress: Progress) -> None:
+        def on_progress(progress: Progress) -> None:
             nonlocal best, found_at, nodes
             nodes = progress.nodes
             if progress.lower > best:
                 best, found_at = progress.lower, nodes
-            self._tell(max(progress.upper - C, 0.0), progress.nodes, progress.message)
+            self._report(max(progress.upper - C, 0.0), progress.nodes, progress.message)
 
         def enough() -> bool:
             """Whether a better point was found, and no better one within as many nodes again.
@@ -211,7 +213,7 @@ class EntrySearch:
             self._settings,
             time_limit=max(clock.left, 1e-3),
             should_stop=enough,
-            progress=hear,
+            progress=on_progress,
             started=None,
         )
         run = Run(self._tilted.joint(tilt), settings)
@@ -222,7 +224,7 @@ class EntrySearch:
         self.ends = self.ends.below(found.upper, tilt.offsets, self._tilted.reach)
         if found.witness is None:
             return False
-        return bool(self._look(found.witness.point)) or best > C * (1.0 + slack)
+        return bool(self._sample(found.witness.point)) or best > C * (1.0 + slack)
 
     def _before(self) -> Arrays | None:
         """Restore the ends from a checkpoint, and return its state; None if there is none.
@@ -234,7 +236,7 @@ class EntrySearch:
         if state is None:
             return None
         for parts in state["points"]:
-            self._look(parts)
+            self._sample(parts)
         if (self.ends.attained < state["attained"]).any():
             return None
         self._unfinished = self._states.state(SEARCH)
@@ -252,7 +254,7 @@ class EntrySearch:
         known = self.ends.encode() | {"nodes": np.array(self.nodes)}
         self._states.save({KNOWN: known | asked, SEARCH: state})
 
-    def _tell(self, gap: float, nodes: int = 0, message: str = "") -> None:
+    def _report(self, gap: float, nodes: int = 0, message: str = "") -> None:
         """Report the largest attained size, and this plus the widest gap as upper end."""
         if self._settings.progress is not None:
             attained = self.ends.attained

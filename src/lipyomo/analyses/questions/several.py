@@ -103,13 +103,13 @@ def _solved(
         upper = max((one.upper for one in found), default=0.0) if left == 1 else float("inf")
         lower = max((one.lower for one in found), default=0.0)
 
-        def told(now: Progress, k: int = k, lower: float = lower, upper: float = upper) -> None:
+        def progress(now: Progress, k: int = k, lower: float = lower, upper: float = upper) -> None:
             if chosen.progress is not None:
                 message = f"part {k + 1} of {len(problems)}"
                 ends = max(lower, now.lower), max(upper, now.upper)
                 chosen.progress(Progress(clock.seconds, *ends, now.nodes, message))
 
-        own = replace(shared(chosen, clock, left, file.part(str(k))), progress=told)
+        own = replace(shared(chosen, clock, left, file.part(str(k))), progress=progress)
         found.append(solve(problem, method, own))
         if was_interrupted(found[-1]):
             clock.stop()

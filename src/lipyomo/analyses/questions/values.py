@@ -128,19 +128,19 @@ def least_value(
     """
     clock = Clock(settings.time_limit, settings.should_stop, settings.started)
     ready = _Ready.of(network, domain, None, settings.seed)
-    tell = sample or (lambda point: None)
+    report = sample or (lambda point: None)
     if ready.constant:
-        tell(Point(domain.center))
+        report(Point(domain.center))
         return ready.value_at(domain.center)[0], 0
 
-    def hear(point: FloatArray | None, upper: float, nodes: int, message: str) -> None:
+    def on_progress(point: FloatArray | None, upper: float, nodes: int, message: str) -> None:
         if point is not None:
-            tell(Point.at(ready.reduced.lift_point(point)))
+            report(Point.at(ready.reduced.lift_point(point)))
 
     pipeline, workers = ready.pipeline(-1.0, -above, boxes), settings.workers_within(clock)
-    found = Engine(pipeline, clock, workers=workers, checkpoint=kept, on_progress=hear).run()
+    found = Engine(pipeline, clock, workers=workers, checkpoint=kept, on_progress=on_progress).run()
     if found.best.point is not None:
-        tell(Point.at(ready.reduced.lift_point(found.best.point)))
+        report(Point.at(ready.reduced.lift_point(found.best.point)))
     return -found.upper, found.counters.get(NODES, 0)
 
 
@@ -247,7 +247,7 @@ def both_ends(
                 part,
                 workers=settings.workers_within(part),
                 checkpoint=file.part(name),
-                on_progress=_heard(settings, clock, sign),
+                on_progress=_progress_from(settings, clock, sign),
             )
             ends.append(engine.run())
             if part.interrupted:
@@ -283,13 +283,13 @@ def _point(found: Found[Any]) -> Point | None:
     return None if found.best.point is None else Point.at(found.best.point)
 
 
-def _heard(settings: Settings, clock: Clock, sign: float) -> Callable[..., object]:
+def _progress_from(settings: Settings, clock: Clock, sign: float) -> Callable[..., object]:
     """Return the callback that reports the progress on one end."""
 
-    def hear(point: FloatArray | None, upper: float, nodes: int, message: str) -> None:
+    def on_progress(point: FloatArray | None, upper: float, nodes: int, message: str) -> None:
         if settings.progress is not None:
             end = "largest value" if sign > 0 else "least value, negated"
             now = Progress(clock.seconds, -math.inf, upper, nodes, message, end)
             settings.progress(now)
 
-    return hear
+    return on_progress

@@ -113,7 +113,7 @@ def same_file(one: AnyPath, other: AnyPath) -> bool:
     return False
 
 
-def look(path: AnyPath) -> os.stat_result | None:
+def stat_or_none(path: AnyPath) -> os.stat_result | None:
     """What is there behind a name, through symbolic links; None where nothing is.
 
     Raises
@@ -148,7 +148,7 @@ def check_output(path: AnyPath, kind: Kind, reads: Iterable[AnyPath] = ()) -> No
         If it is a folder or in none, must not be written by this user, holds something of another
         kind, or is read.
     """
-    there = look(path)
+    there = stat_or_none(path)
     if not str(path) or (there is not None and stat.S_ISDIR(there.st_mode)):
         raise OutputError(f"{shown(path)} is not the name of a file")
     if any(same_file(path, source) for source in reads):
@@ -206,7 +206,7 @@ def written(path: AnyPath, kind: Kind) -> Iterator[BinaryIO]:
         As for `check_output`, or if the file cannot be written.
     """
     check_output(path, kind)
-    there = look(path)
+    there = stat_or_none(path)
     try:
         if there is None or _is_replaced(there):
             with _replaced(Path(os.path.realpath(path)), there) as stream:
@@ -290,7 +290,7 @@ class GrowingFile:
     def __init__(self, path: AnyPath, kind: Kind) -> None:
         check_output(path, kind)
         self._path, self._kind = path, kind
-        there = look(path)
+        there = stat_or_none(path)
         self._regular, self._created = there is None or _is_replaced(there), there is None
         try:
             self.before = Path(path).read_bytes() if self._regular and there is not None else b""

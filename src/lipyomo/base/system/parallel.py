@@ -52,10 +52,10 @@ class InlineExecutor(Executor):
 
 @with_one_blas_thread
 def _called(
-    tell: object, function: Callable[..., Value], *arguments: object, **keywords: object
+    send: object, function: Callable[..., Value], *arguments: object, **keywords: object
 ) -> Value:
     """Call a function in a process of a `Crew`, of which there is one a core."""
-    return without_messages(tell, function, *arguments, **keywords)
+    return without_messages(send, function, *arguments, **keywords)
 
 
 class Crew(Executor):

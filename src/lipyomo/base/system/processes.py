@@ -316,7 +316,7 @@ def in_process(
 
 
 def without_messages(
-    tell: object, function: Callable[..., Value], *arguments: object, **keywords: object
+    send: object, function: Callable[..., Value], *arguments: object, **keywords: object
 ) -> Value:
     """Call a function that has nothing to tell on its way."""
     return function(*arguments, **keywords)
@@ -342,7 +342,7 @@ def serve(parent: int) -> None:
 
     turn = threading.Lock()
 
-    def tell(*message: object) -> None:
+    def send(*message: object) -> None:
         content = pickle.dumps(message)
         with turn:  # a solver's thread may tell, too
             _write(answers, content)
@@ -352,7 +352,7 @@ def serve(parent: int) -> None:
         place = traceback.extract_tb(trace)[-1:]
         where = "".join(f" in line {spot.lineno} of {spot.filename}" for spot in place)
         memory = issubclass(kind, MemoryError)
-        tell("crashed", "it ran out of memory" if memory else f"{kind.__name__}: {error}{where}")
+        send("crashed", "it ran out of memory" if memory else f"{kind.__name__}: {error}{where}")
 
     sys.excepthook = crash
     while True:
@@ -365,6 +365,6 @@ def serve(parent: int) -> None:
             gc.freeze()
             gc.enable()
         try:
-            tell("done", function(tell, *arguments, **keywords))
+            send("done", function(send, *arguments, **keywords))
         except LipyomoError as error:
-            tell("failed", error)
+            send("failed", error)

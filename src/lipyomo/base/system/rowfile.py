@@ -40,7 +40,7 @@ class RowFile:
         What the rows depend on (network, radius, ...); a file of another run is refused.
     limit : float
         Seconds that this run gives to a row.
-    settled : callable
+    is_final : callable
         Whether a row is decided, or could be decided with more time; rows that failed are neither.
 
     Attributes
@@ -64,7 +64,7 @@ class RowFile:
         columns: Sequence[str],
         head: Row,
         limit: float,
-        settled: Callable[[Row], bool],
+        is_final: Callable[[Row], bool],
     ) -> None:
         self._path, self._columns, self._limit = path, [*columns, LIMIT], finite(limit)
         self._head = json.loads(json.dumps({**head, LIMIT: self._limit}))
@@ -90,7 +90,7 @@ class RowFile:
         self.done = {
             index
             for index, row in self.rows.items()
-            if settled(row) or (not row.get("error") and limit <= _seconds(self._lines[index]))
+            if is_final(row) or (not row.get("error") and limit <= _seconds(self._lines[index]))
         }
 
     def add(self, row: Row) -> None:

@@ -51,22 +51,22 @@ class _BlasThreads:
         """A block with so many threads."""
         token = object()
         with self._lock:
-            self._look()
+            self._find_libraries()
             self._asked[token] = count
-            self._tell(count)
+            self._set_threads(count)
         try:
             yield
         finally:
             with self._lock:
                 del self._asked[token]
                 if self._asked:
-                    self._tell([*self._asked.values()][-1])
+                    self._set_threads([*self._asked.values()][-1])
                 else:
                     for place, before in self._before.items():
                         self._libraries[place].set_num_threads(before)
                     self._before.clear()
 
-    def _look(self) -> None:
+    def _find_libraries(self) -> None:
         """Look for libraries, unless all that are loaded are known."""
         if len(sys.modules) == self._modules or "numpy" not in sys.modules:
             return
@@ -77,7 +77,7 @@ class _BlasThreads:
             self._libraries.setdefault(library.filepath, library)
         self._modules = len(sys.modules)
 
-    def _tell(self, count: int) -> None:
+    def _set_threads(self, count: int) -> None:
         for place, library in self._libraries.items():
             if place not in self._before:
                 self._before[place] = library.num_threads

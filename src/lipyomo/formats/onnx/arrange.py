@@ -18,7 +18,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from lipyomo.base.arguments import instance, real_numbers
 from lipyomo.base.errors import ImportNote, ImportRefused
-from lipyomo.formats.onnx.choose import choose_output, free_inputs, input_shape, tell_choice
+from lipyomo.formats.onnx.choose import choose_output, free_inputs, input_shape, report_choice
 from lipyomo.formats.onnx.graph import REAL_TYPES, known_tensors, ordered
 
 Output: TypeAlias = "str | Sequence[str] | None"
@@ -196,12 +196,12 @@ def _joined(model: onnx.ModelProto, output: str) -> Arranged:
     return Arranged(found, output, dict(zip((value.name for value in inputs), sizes, strict=True)))
 
 
-def tell_choices(model: onnx.ModelProto, output: Output, fixed: Fixed | None) -> None:
+def report_choices(model: onnx.ModelProto, output: Output, fixed: Fixed | None) -> None:
     """Warn of outputs that were left out, and of inputs that were joined."""
     graph = model.graph
     chosen = _chosen(graph, output)
     if output is None:
-        tell_choice(graph, chosen[0])
+        report_choice(graph, chosen[0])
     inputs = [value for value in _read(graph, chosen) if value.name not in (fixed or ())]
     if len(inputs) > 1:
         parts = [f"'{value.name}' ({math.prod(input_shape(value))})" for value in inputs]

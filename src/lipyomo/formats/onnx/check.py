@@ -311,15 +311,15 @@ def judged(
         by_node = rounding_tolerance(separate(), chosen, runtime.eps) * (COMPLETE / SAFETY)
         tolerance = np.maximum(tolerance, by_node)
     if network.needs_ranges:  # next to a singularity everything is within rounding
-        told = np.isfinite(tolerance).all(axis=1)
-        if not told.any():
+        known = np.isfinite(tolerance).all(axis=1)
+        if not known.any():
             raise ImportRefused(
                 "the model is singular, or nearly so, at all points where it was computed, so that "
                 "the import cannot be checked",
                 remedy=f"give a domain on which it is not; {UNCHECKED}",
             )
-        found, expected, tolerance = found[told], expected[told], tolerance[told]
-        difference = difference[told]
+        found, expected, tolerance = found[known], expected[known], tolerance[known]
+        difference = difference[known]
     _compare(found, expected, tolerance)
     return float(difference.max(initial=0.0))
 

@@ -65,7 +65,7 @@ class SeveralOutputs(ImportNote):
     """A model has several outputs, of which one was taken."""
 
 
-def tell_choice(graph: onnx.GraphProto, chosen: str) -> None:
+def report_choice(graph: onnx.GraphProto, chosen: str) -> None:
     """Warn that a model has other outputs."""
     others = [value.name for value in graph.output if value.name != chosen and _is_real(value)]
     if others:

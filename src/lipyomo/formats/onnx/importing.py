@@ -12,7 +12,7 @@ import onnx
 from lipyomo.base.arguments import duration, instance, memory_size
 from lipyomo.base.errors import ImportRefused
 from lipyomo.base.system.threads import with_one_blas_thread
-from lipyomo.formats.onnx.arrange import Fixed, Output, tell_choices
+from lipyomo.formats.onnx.arrange import Fixed, Output, report_choices
 from lipyomo.formats.onnx.check import Sampler, check_against_runtime
 from lipyomo.formats.onnx.lower import lower_graph
 from lipyomo.formats.onnx.read import PathLike, check_model, inlined, read_model
@@ -123,7 +123,7 @@ def _network(
     check_model(model, name or model.graph.name or "model")
     model = inlined(model)
     graph = select_graph(model, output, fixed)
-    tell_choices(model, output, fixed)
+    report_choices(model, output, fixed)
     network = lower_graph(graph, name or model.graph.name or "network")
     if check:
         check_against_runtime(network, model, domain=domain, output=output, fixed=fixed)

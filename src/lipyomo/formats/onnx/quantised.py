@@ -15,7 +15,7 @@ from lipyomo.base.arguments import duration, instance, memory_size
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import ImportRefused
 from lipyomo.base.system.threads import with_one_blas_thread
-from lipyomo.formats.onnx.arrange import Fixed, Output, tell_choices
+from lipyomo.formats.onnx.arrange import Fixed, Output, report_choices
 from lipyomo.formats.onnx.check import (
     Answers,
     CheckFailed,
@@ -74,7 +74,7 @@ def load_quantised(
         proto, name = _read(model)
         check_model(proto, name)
         proto = inlined(proto)
-        tell_choices(proto, output, fixed)
+        report_choices(proto, output, fixed)
         errors, held = Quantisers(held=False), Quantisers(held=True)
         network = lower_graph(select_graph(proto, output, fixed), name, quantisers=errors)
         if not errors.met:

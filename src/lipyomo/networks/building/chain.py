@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from lipyomo.base.arrays import FloatArray, IntArray, settled
+from lipyomo.base.arrays import FloatArray, IntArray, compact
 from lipyomo.networks.activations import Activation
 from lipyomo.networks.building.budget import budget
 from lipyomo.networks.building.cover import distinct_rows, parallel_columns, smallest_cover
@@ -128,10 +128,10 @@ def to_network(system: System, name: str, fuse: bool = True) -> Network:
             slopes = [np.concatenate([side, np.ones(carried.shape[0])]) for side in slopes]
             own = np.concatenate([own, np.full(carried.shape[0], None)])
         bias = offset.toarray().reshape(-1)
-        layers.append(Layer(settled(weight), bias, left, right, _curves(kinds)))
+        layers.append(Layer(compact(weight), bias, left, right, _curves(kinds)))
         rows, (left, right), kinds = below, slopes, own
     bias = rows[:, width - 1 :].toarray().reshape(-1)
-    layers.append(Layer(settled(sp.csr_array(rows[:, :inputs])), bias, left, right, _curves(kinds)))
+    layers.append(Layer(compact(sp.csr_array(rows[:, :inputs])), bias, left, right, _curves(kinds)))
     network = Network(reversed(layers), name)
     if not fuse or not any(layer.is_affine for layer in network.hidden):
         return network

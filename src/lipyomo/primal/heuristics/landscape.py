@@ -138,7 +138,7 @@ class Costs:
     def children(self) -> int:
         """Most points of a generation."""
         params = self.params
-        return int(np.clip(params.look_work / self.work, 16, params.children))
+        return int(np.clip(params.poll_work / self.work, 16, params.children))
 
     @cached_property
     def entries(self) -> int:
@@ -158,7 +158,7 @@ class Costs:
     @cached_property
     def wide(self) -> bool:
         """Whether inputs are many, and evaluating all flips takes longer than a generation."""
-        return not self.few_inputs and self.flip_work > self.params.look_work
+        return not self.few_inputs and self.flip_work > self.params.poll_work
 
     @cached_property
     def region_points(self) -> int:
@@ -226,7 +226,7 @@ class Landscape:
             Functionals that are looked at; by default all.
         """
         budget.spend(len(points) * self.costs.share(rows))
-        step = max(1, int(self.params.look_work / self.costs.work))
+        step = max(1, int(self.params.poll_work / self.costs.work))
         for first in range(0, len(points), step):
             if first and budget.clock.expired:
                 break

@@ -38,7 +38,7 @@ from lipyomo.primal.heuristics.landscape import (
     towards,
 )
 from lipyomo.primal.heuristics.params import PARAMS, Params
-from lipyomo.primal.heuristics.population import Population, settle
+from lipyomo.primal.heuristics.population import Population, replace_worst
 from lipyomo.primal.heuristics.walks import Walks, set_out, solves_regions_of, walk
 from lipyomo.primal.regions.witness import unbeaten, witness_near, witness_of_pattern
 from lipyomo.problems.norms import DUAL, ONE_BY_ONE, vector_norm
@@ -126,7 +126,7 @@ class LocalSearch:
         land = self._land = Landscape(costs)
         self._walkers = 0
         if solves_regions_of(problem.domain) and costs.flips:
-            self._walkers = int(np.clip(params.look_work / costs.flip_work, 1, params.walks))
+            self._walkers = int(np.clip(params.poll_work / costs.flip_work, 1, params.walks))
         count = min(samples, 2 * params.population if problem.domain.rows.count else costs.children)
         center = problem.domain.center[None, :]
         self._sampled = np.vstack([center, problem.domain.sample(rng, count)])
@@ -187,7 +187,7 @@ class LocalSearch:
                 walks, points = walk(self._land, walks, population.points, tried, rng, budget)
                 population = replace(population, points=points)
             else:
-                population = settle(self._land, population, tried, rng, budget)
+                population = replace_worst(self._land, population, tried, rng, budget)
             found = population.points
             best = state.best.with_points(found.points, found.values, self._params.population)
             state = replace(state, best=best, population=population, walks=walks)

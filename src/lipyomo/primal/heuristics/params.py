@@ -13,7 +13,7 @@ class Params:
     ----------
     work : float
         Multiplications of a whole search by default: time against a weaker lower end.
-    look_work : float
+    poll_work : float
         Most that a generation of children may cost: large networks have fewer (16 at least); and
         what is done between two looks at the clock.
     population : int
@@ -52,7 +52,7 @@ class Params:
     """
 
     work: float = 3e9
-    look_work: float = 1e8
+    poll_work: float = 1e8
     population: int = 32
     children: int = 256
     ascent_steps: int = 40

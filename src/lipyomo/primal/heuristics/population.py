@@ -51,7 +51,7 @@ class Population:
 Move = Callable[[Landscape, GoodPoints, Tried, np.random.Generator, SearchBudget], GoodPoints]
 
 
-def settle(
+def replace_worst(
     land: Landscape,
     population: Population,
     tried: Tried,

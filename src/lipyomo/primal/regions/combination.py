@@ -256,9 +256,9 @@ def _to_cancel(rows: RoundedRows, lower: FloatArray, upper: FloatArray, y: Float
     noise = gamma(y.size) * size + y @ rows.A_error
     bounded = np.isfinite(lower) & np.isfinite(upper)
     side = np.where(total > 0, lower, upper)
-    told = np.isfinite(side) & (np.abs(total) > 2.0 * noise)
+    known = np.isfinite(side) & (np.abs(total) > 2.0 * noise)
     unused = (size == 0) & (noise == 0)
-    return np.asarray(~(bounded | unused | (told & (size != 0))))
+    return np.asarray(~(bounded | unused | (known & (size != 0))))
 
 
 def _is_negative(

@@ -145,10 +145,10 @@ def strict_pattern(network: Network, x: FloatArray, moving: BoolArray) -> Patter
     result = tuple(pattern)
     if not any(layer.any() for layer in doubtful):
         return result
-    return _settled(network, x, result, doubtful, moving)
+    return _decided(network, x, result, doubtful, moving)
 
 
-def _settled(
+def _decided(
     network: Network,
     x: FloatArray,
     pattern: Pattern,

@@ -27,9 +27,9 @@ from lipyomo.base.arrays import (
     FloatArray,
     IntArray,
     Matrix,
+    compact,
     dense,
     scaled_columns,
-    settled,
     sparse_product,
 )
 from lipyomo.base.numerics.rounding import gamma
@@ -149,7 +149,7 @@ class AffineChain:
         given = np.zeros(full.shape[0]) if bias is None else bias
         terms = self.terms + full.shape[1] + 4
         if not self.inputs:
-            start = settled(full)
+            start = compact(full)
             reach = self.argument.reach(start) + np.abs(given)
             return replace(
                 self, reach=reach, inputs=full.shape[1], start=start, bias=given, terms=terms

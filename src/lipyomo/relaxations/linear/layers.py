@@ -313,7 +313,7 @@ class Stack:
         self.alive[(lower > upper).any(axis=1)] = False
         np.maximum(upper, lower, out=upper)
 
-    def settle(self, kinked: BoolArray) -> None:
+    def decide_and_cut(self, kinked: BoolArray) -> None:
         """Fix units that the bounds decide, and cut the bounds of stable units."""
         self.decide()
         self.cut(kinked)

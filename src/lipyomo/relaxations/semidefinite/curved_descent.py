@@ -144,11 +144,11 @@ class CurvedDescent:
             return
         self._at = following
         early = self._gap > EARLY * abs(self._value)
-        settled = self._steps % BETWEEN == 0 or early or not self._whole
-        if settled:
+        at_minimum = self._steps % BETWEEN == 0 or early or not self._whole
+        if at_minimum:
             self._renew()
         self._gap = self._at.gap
-        close = settled and self._gap <= TOLERANCE * abs(self._value)
+        close = at_minimum and self._gap <= TOLERANCE * abs(self._value)
         self.done |= close and infeasibility(self._system, self._at) <= 1e-4
 
     def _renew(self) -> None:

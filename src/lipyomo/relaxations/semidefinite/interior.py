@@ -290,7 +290,7 @@ def minimise_gamma(
     tolerance: float = 1e-6,
     left: Callable[[], float] | None = None,
     max_iterations: int = 80,
-    tell: Callable[[DualPoint], object] | None = None,
+    progress: Callable[[DualPoint], object] | None = None,
 ) -> DualPoint:
     """Minimise gamma over the multipliers.
 
@@ -303,7 +303,7 @@ def minimise_gamma(
         Returns the seconds left, called once per iteration; if there is no time for another one,
         the current bound is returned.
     max_iterations : int, optional
-    tell : callable, optional
+    progress : callable, optional
         Called with every iterate.
 
     Returns
@@ -341,8 +341,8 @@ def minimise_gamma(
         gap = at.gap
         if gap <= tolerance * abs(at.v[0]) and infeasibility(system, at) <= 1e-4:
             break
-        if tell is not None:
-            tell(point(False))
+        if progress is not None:
+            progress(point(False))
     return point(bool(gap <= tolerance * abs(at.v[0])))
 
 

@@ -231,7 +231,7 @@ class RootBounds:
         """Intersect with upper bounds (T,) that were found elsewhere."""
         return replace(self, upper=np.fmin(self.upper, known))
 
-    def heard(self, found: FloatArray, report: Report) -> RootBounds:
+    def with_reported(self, found: FloatArray, report: Report) -> RootBounds:
         """Intersect with bounds (T,), and report an improvement."""
         root = self.with_known(found)
         if root.value < self.value:
@@ -242,7 +242,7 @@ class RootBounds:
         """Prove bounds of all targets by the multipliers of one of them."""
         self.bounder.prover.sized(self.form)  # caches magnitudes, outside of the measured time
         began = time.perf_counter()
-        root = self.heard(self.bounder.prover.all_bounds(self.form, target, y), report)
+        root = self.with_reported(self.bounder.prover.all_bounds(self.form, target, y), report)
         return replace(root, seconds=replace(self.seconds, proof=time.perf_counter() - began))
 
     def decided(self) -> FloatArray:
@@ -321,7 +321,7 @@ class _Lowering:
         """Compute closed forms, and lower all bounds together."""
         cost, clock = root.cost, self.clock
         if not root.form.units.size:
-            return root.heard(root.decided(), self.report)
+            return root.with_reported(root.decided(), self.report)
         if root.value <= self.cutoff or not cost.fits:
             return root
         with threads_for(cost.step):

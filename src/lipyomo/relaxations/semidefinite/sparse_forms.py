@@ -25,10 +25,10 @@ from lipyomo.relaxations.semidefinite.verify import (
 )
 
 _NEAR = 1e-5
-"""Relative gain of `_LOOK` Lanczos steps below which an eigenvalue counts as converged."""
+"""Relative gain of `_CHECK_EVERY` Lanczos steps below which an eigenvalue counts as converged."""
 _FIRST, _GROWTH, _MOST = 1e-4, 8.0, 0.1
 """First, growth and limit of the relative excess over the estimate that a factorisation proves."""
-_STEPS, _LOOK = 200, 8
+_STEPS, _CHECK_EVERY = 200, 8
 """Limit of Lanczos steps, and number of steps between checks of convergence."""
 _SMALL = 200
 """Number of rows up to which all eigenvalues are computed."""
@@ -180,7 +180,7 @@ def largest(
         after -= diagonal[-1] * basis[-1]
         norm = float(np.linalg.norm(after))
         last = step + 1 == _STEPS or not norm > near * diagonal[0]
-        if step % _LOOK == 0 or last:
+        if step % _CHECK_EVERY == 0 or last:
             values, vectors = eigh_tridiagonal(diagonal, beside)
             gained, found, vector = float(values[-1]) - found, float(values[-1]), vectors[:, -1]
             if last or not gained > near * found:

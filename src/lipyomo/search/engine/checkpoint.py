@@ -27,8 +27,8 @@ from lipyomo.base.system.outputs import (
     OutputError,
     check_output,
     is_of,
-    look,
     shown,
+    stat_or_none,
     why,
     written,
 )
@@ -296,7 +296,7 @@ def check_checkpoint(path: Path, resume: bool, overwrite: bool) -> None:
 
 def _is_there(path: Path) -> bool:
     """Whether this is a regular file that is not empty."""
-    there = look(path)
+    there = stat_or_none(path)
     return there is not None and path.is_file() and there.st_size > 0
 
 

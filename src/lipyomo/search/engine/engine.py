@@ -222,7 +222,7 @@ class Engine(Generic[N, T]):
             self._standing, bound = replace(known, root=math.inf), known.root
             self._enter(Batch(), self._pipeline.decode(state))
         else:
-            root = self._pipeline.root(self._clock, self._hear)
+            root = self._pipeline.root(self._clock, self._take_root_progress)
             self._node_seconds, effort = root.seconds, root.effort
             nodes = [*root.outcome.children, *root.outcome.returned]
             bound = max([node.bound for node in nodes], default=root.outcome.closed)
@@ -367,7 +367,7 @@ class Engine(Generic[N, T]):
 
     # -- what is known -----------------------------------------------------------------------------
 
-    def _hear(self, upper: float = math.inf, best: Incumbent | None = None) -> None:
+    def _take_root_progress(self, upper: float = math.inf, best: Incumbent | None = None) -> None:
         """Take intermediate results of the root."""
         if upper < self._standing.whole:
             self._standing = replace(self._standing, whole=upper)

@@ -119,7 +119,7 @@ class _Job(Generic[N, T]):
         self._ours = True
         self._outcome = work(parcel, clock, pulse)
 
-    def look(self) -> Outcome[N] | None:
+    def poll(self) -> Outcome[N] | None:
         """Return its outcome if it is done; raise the exception if its worker died."""
         if self._outcome is None and self._future is not None and self._future.done():
             self._outcome = self._future.result()
@@ -215,7 +215,7 @@ class Team(Generic[N, T]):
         self._hand_over()
         first = self._jobs[0]
         try:
-            outcome = first.look()
+            outcome = first.poll()
         except _deaths():
             self._bury()
             return None

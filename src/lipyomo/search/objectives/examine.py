@@ -39,7 +39,7 @@ def narrowed(context: Context, nodes: Sequence[Node], is_root: bool = False) -> 
         propagate(context.layers, domain, stack)
     elif not all(warm_start) or not same:
         propagate(context.layers, domain, stack, intervals=False, first=int(same))
-    stack.settle(context.kinked)
+    stack.decide_and_cut(context.kinked)
     before = stack.phases.copy()
     none = [None] * len(nodes)
     with np.errstate(over="ignore", invalid="ignore"):  # bounds that are no numbers are infinite

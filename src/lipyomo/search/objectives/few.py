@@ -39,7 +39,7 @@ from lipyomo.search.objectives.objective import Largest
 from lipyomo.search.spaces.bundle import joined
 from lipyomo.search.spaces.joint.beside import Task, WithBoxes, gone_on, parted, together_of
 from lipyomo.search.spaces.joint.context import PARAMS, Params
-from lipyomo.search.spaces.joint.parts import ENDED, EXAMINED, learnt
+from lipyomo.search.spaces.joint.parts import ENDED, EXAMINED, adapted
 
 
 class FewPipeline(WithBoxes[phases.Pipeline]):
@@ -129,7 +129,7 @@ class FewPipeline(WithBoxes[phases.Pipeline]):
     def adopt(self, outcome: Outcome[Any]) -> Outcome[Any]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         tried, met = outcome.counters.get(EXAMINED, 0), outcome.counters.get(ENDED, 0)
-        self._near = learnt(1.0 + self._near, tried, met) - 1.0
+        self._near = adapted(1.0 + self._near, tried, met) - 1.0
         return super().adopt(outcome)
 
     def improve(self, effort: float, seeds: Sequence[Any], clock: Clock) -> Incumbent | None:

@@ -164,14 +164,14 @@ class Halving:
         found, _ = halves(boxes, boxes.axis)
         if not len(found):
             return found, best
-        best = self._looked(found, best)
+        best = self._evaluated(found, best)
         context = self.objective.at(best.value)
         widest = max(layer.units for layer in context.layers)
         size = max(1, CACHED // widest**2)
         parts = [found.take(slice(at, at + size)) for at in range(0, len(found), size)]
         return joined([bounded_values(context, part)[0] for part in parts]), best
 
-    def _looked(self, boxes: ValueBoxes, best: Incumbent) -> Incumbent:
+    def _evaluated(self, boxes: ValueBoxes, best: Incumbent) -> Incumbent:
         """The better one of an incumbent and points of boxes: middles, and corners uphill."""
         question = self.objective.question
         points = question.domain.drawn_in(boxes.middle)

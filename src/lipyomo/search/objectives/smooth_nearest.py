@@ -79,7 +79,9 @@ class Distance(Value):
         bounds = np.where(near & (found.top >= 0.0), bounds, cutoff)  # or else farther than that
         return replace(found, boxes=replace(found.boxes, bounds=bounds))
 
-    def looked(self, found: Bounded, left: Boxes, best: Incumbent) -> tuple[Incumbent, BoolArray]:
+    def evaluated(
+        self, found: Bounded, left: Boxes, best: Incumbent
+    ) -> tuple[Incumbent, BoolArray]:
         """The point from which on the nearest of the boxes may be positive."""
         distances, points = self._closest(found)
         first = int(distances.argmin())

@@ -146,7 +146,9 @@ class Entries(Objective):
         attained, tolerance = self._known_of(boxes)
         return np.asarray((values - attained) / tolerance)
 
-    def looked(self, found: Bounded, left: Boxes, best: Incumbent) -> tuple[Incumbent, BoolArray]:
+    def evaluated(
+        self, found: Bounded, left: Boxes, best: Incumbent
+    ) -> tuple[Incumbent, BoolArray]:
         """See `Objective`."""
         points = np.where(np.isnan(found.points), left.middle, found.points)
         points = self.context.domain.drawn_in(points)

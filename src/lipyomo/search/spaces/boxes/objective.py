@@ -40,7 +40,7 @@ class Objective(ABC):
         self.question, self.context = question, context
         self.known: Any = None
 
-    def told(self, known: Any) -> None:
+    def update(self, known: Any) -> None:
         """Set `known` to that of a task."""
         self.known = known
 
@@ -97,7 +97,9 @@ class Objective(ABC):
         """Return a value below which the bound of no part of a box will fall, if one is known."""
         return -math.inf
 
-    def looked(self, found: Bounded, left: Boxes, best: Incumbent) -> tuple[Incumbent, BoolArray]:
+    def evaluated(
+        self, found: Bounded, left: Boxes, best: Incumbent
+    ) -> tuple[Incumbent, BoolArray]:
         """Evaluate a point of each box that is `left`; return the best one, still to be verified.
 
         Also return which boxes (N,) are hopeless: their bounds exceed values by rounding errors

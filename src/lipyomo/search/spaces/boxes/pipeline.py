@@ -114,7 +114,7 @@ class Pipeline(Searching[Boxes, Task]):
     def process(self, task: Task, clock: Clock, pulse: Pulse) -> Outcome[Boxes]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         context, objective, best = self._context, self._objective, task.best
-        objective.told(task.known)
+        objective.update(task.known)
         met = objective.cutoff(best.value)
         cutoff, proved = max(met, task.floor), task.best
         boxes = joined(task.bundles)
@@ -150,7 +150,7 @@ class Pipeline(Searching[Boxes, Task]):
                     some, left = some.take(np.flatnonzero(~empty)), left.take(~empty)
                 if not len(left):
                     continue
-                best, hopeless = objective.looked(some, left, best)
+                best, hopeless = objective.evaluated(some, left, best)
                 stuck += int(hopeless.sum())
                 closed = max(closed, left.take(hopeless).bound)
                 kept.append(left.take(~hopeless))

@@ -89,8 +89,8 @@ class NearCutoff:
             together = min(2 * together, self.params.handed_together)
         return replace(
             self,
-            bounded=learnt(self.bounded, tried, met),
-            handed=learnt(self.handed, examined, ended),
+            bounded=adapted(self.bounded, tried, met),
+            handed=adapted(self.handed, examined, ended),
             together=together,
             tried=self.tried + tried,
             met=self.met + met,
@@ -106,7 +106,7 @@ def _larger(multiples: FloatArray, fall: FloatArray, cost: float) -> BoolArray:
     return np.asarray(known & (np.log(np.maximum(multiples, 1.0)) >= least))
 
 
-def learnt(reach: float, tried: int, met: int) -> float:
+def adapted(reach: float, tried: int, met: int) -> float:
     """A multiple after so many more boxes up to it were tried, and so many of them closed.
 
     It stays where it is once one box in three is closed: a failure costs about as much as halving a

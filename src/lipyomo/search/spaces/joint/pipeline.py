@@ -30,11 +30,11 @@ from lipyomo.search.spaces.joint.beside import Task, WithBoxes, gone_on, parted
 from lipyomo.search.spaces.joint.context import Boxes, Context
 from lipyomo.search.spaces.joint.halve import halved_in_turn
 from lipyomo.search.spaces.joint.parts import NearCutoff, Part, counted, handed_over
-from lipyomo.search.spaces.joint.trial import Race, Trial, by_boxes, looked, tried
+from lipyomo.search.spaces.joint.trial import Race, Trial, best_sampled, by_boxes, tried
 from lipyomo.search.spaces.phases import pipeline as phases
 from lipyomo.search.spaces.phases.context import Question
 
-FIRST_LOOK, LOOK = 4.0, 0.5
+FIRST_IMPROVEMENT, IMPROVEMENT_SHARE = 4.0, 0.5
 """Work of the look for points once boxes are halved, as the engine counts it, and the share of all
 work that later ones take: incumbents against time."""
 
@@ -56,7 +56,7 @@ class Pipeline(WithBoxes[phases.Pipeline]):
     ) -> None:
         super().__init__(beside, context.whole, NearCutoff.first(context.params))
         self._context, self._cascade = context, cascade
-        self._effort, self._looked, self._turn = 0.0, 0.0, 1.0
+        self._effort, self._improved_at, self._turn = 0.0, 0.0, 1.0
         self._race: Race | None = None
         self._top, self._replaced = -math.inf, False
 
@@ -94,7 +94,9 @@ class Pipeline(WithBoxes[phases.Pipeline]):
                 return Root(ended)
         proved = whole
         found: Root[Any] | None = None
-        seen = looked(self._context, beside.context, params.samples if euclidean else params.few)
+        seen = best_sampled(
+            self._context, beside.context, params.samples if euclidean else params.few
+        )
         hopeless = params.hopeless * self.cutoff(seen)
         if params.compared and whole <= hopeless and (euclidean or not on_box):
             return cast("Root[Part]", beside.root(clock, on_progress))
@@ -123,7 +125,7 @@ class Pipeline(WithBoxes[phases.Pipeline]):
             return self._root(found, trial, clock, on_progress)
         if trial.best.point is not None:
             beside.points.challenge(trial.best.point)
-        best = beside.improve(FIRST_LOOK, [], clock, self._starts(trial.boxes))
+        best = beside.improve(FIRST_IMPROVEMENT, [], clock, self._starts(trial.boxes))
         on_progress(upper=min(trial.bound, proved), best=best)
         return Root(replace(trial.outcome(params.bundle), best=beside.best))
 
@@ -138,9 +140,9 @@ class Pipeline(WithBoxes[phases.Pipeline]):
         context, space, work = self._context, self._beside.context, clock.working()
         root = found or cast("Root[Part]", self._beside.root(clock, on_progress))
         # boxes are told from nodes by their splits, of all inputs to begin with
-        told_apart = context.problem.network.input_dim > space.params.box_inputs
+        separable = context.problem.network.input_dim > space.params.box_inputs
         waiting = [*root.outcome.children, *root.outcome.returned]
-        if context.params.compared and told_apart and waiting:
+        if context.params.compared and separable and waiting:
             whole = max(node.bound for node in waiting)
             self._race = Race(context, self._beside.context, whole, trial, clock, work)
         return root
@@ -192,8 +194,8 @@ class Pipeline(WithBoxes[phases.Pipeline]):
         if trial.best.point is not None:
             self._beside.points.challenge(trial.best.point)
         starts = self._starts(trial.boxes)
-        self._beside.improve(FIRST_LOOK, [], self._race.clock, starts)
-        self._looked = self._effort
+        self._beside.improve(FIRST_IMPROVEMENT, [], self._race.clock, starts)
+        self._improved_at = self._effort
         self._race, self._replaced = None, True
         own: Outcome[Part] = trial.outcome(self._context.params.bundle)
         closed = max(outcome.closed, own.closed)
@@ -220,10 +222,10 @@ class Pipeline(WithBoxes[phases.Pipeline]):
         before = self._beside.best
         if self._effort < self._turn:
             return before
-        since = self._effort - self._looked
-        effort = LOOK * since
+        since = self._effort - self._improved_at
+        effort = IMPROVEMENT_SHARE * since
         best = self._beside.improve(effort, nodes, clock, self._starts(joined(boxes)))
-        self._looked = self._effort
+        self._improved_at = self._effort
         self._turn = self._effort + (since if best.value > before.value else self._effort)
         return best
 

@@ -73,7 +73,7 @@ def tighten_boxes(layers: Sequence[Layer], stack: Stack, kind: npt.DTypeLike) ->
         if corners is not None:
             room = np.broadcast_to(off + 4.0 * lost, value.shape)
             _meet_corners(corners, weights[1 : k + 1], lines[1:], part, value, room, unit)
-        part.settle(layer.kinked)
+        part.decide_and_cut(layer.kinked)
         if k + 1 < len(layers):
             if not k and stack.low.shape[1] <= INPUTS:
                 corners = Corners.of(layer, part, value, off, pace, reach, unit)

@@ -59,7 +59,7 @@ class Trial:
         return Outcome(children, closed=self.closed, best=self.best)
 
 
-def looked(context: Context, space: phases.Context, count: int) -> float:
+def best_sampled(context: Context, space: phases.Context, count: int) -> float:
     """The largest norm at so many points."""
     rng = np.random.default_rng(0)
     points = Points(context.problem, space.presolved, rng, space.params)
@@ -199,7 +199,7 @@ class Race:
         self._due = params.pause * max(2.0**edges / params.bundle, 1.0)
         self._spent, self._first = 0.0, (max(work.seconds, params.pause), whole)
         self._share = 0.5 * params.share
-        self._looks: tuple[tuple[float, float], tuple[float, float]] | None = None
+        self._last_gaps: tuple[tuple[float, float], tuple[float, float]] | None = None
 
     def won(self, top: float, best: Incumbent) -> Trial | None:
         """The boxes, if they are to be halved instead.
@@ -224,11 +224,11 @@ class Race:
             return None
         own = self._spent, math.log(max(trial.bound / cutoff, 1.0))
         other = had, math.log(top / cutoff)
-        before = self._looks or (own, (self._first[0], math.log(self._first[1] / cutoff)))
+        before = self._last_gaps or (own, (self._first[0], math.log(self._first[1] / cutoff)))
         mine, others = Course(before[0], own), Course(before[1], other)
-        behind = self._looks is not None and mine.trails(others)
+        behind = self._last_gaps is not None and mine.trails(others)
         self._share = 0.5 * self._share if behind else self.context.params.share
         self._due = (4.0 if behind else 2.0) * had
-        self._looks = own, other
+        self._last_gaps = own, other
         left = min(self.clock.left, self.context.params.ahead * had)
         return trial if mine.after(left) < others.after(left) else None

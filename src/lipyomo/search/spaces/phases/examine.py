@@ -129,7 +129,7 @@ def propagated(context: Context, parts: Sequence[Part], is_known: bool) -> Stack
     # the parent's multipliers finds all that substitution would
     same = all(part.node is not part.parent and part.keeps_box for part in parts)
     if is_known or (same and all(part.node.warm_start is not None for part in parts)):
-        stack.settle(system.kinked)
+        stack.decide_and_cut(system.kinked)
     elif context.domain.is_bounded:
         context.substitute_back(stack, first=int(same))
     return stack

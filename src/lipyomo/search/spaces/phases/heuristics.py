@@ -47,7 +47,7 @@ class Around:
     clock: Clock
 
 
-Look = Callable[[Any, Around], tuple[Any, FloatArray]]
+Turn = Callable[[Any, Around], tuple[Any, FloatArray]]
 """Maps a state (None at first) and its surroundings to the next state and points, shape (k, d)."""
 
 
@@ -58,20 +58,20 @@ class Heuristic:
     Attributes
     ----------
     name : str
-    look : callable
+    run : callable
     every : int
         It takes part in one of every so many turns.
     """
 
     name: str
-    look: Look
+    run: Turn
     every: int = 1
 
 
 _TABLE: dict[str, Heuristic] = {}
 
 
-def heuristic(name: str, every: int = 1) -> Callable[[Look], Look]:
+def heuristic(name: str, every: int = 1) -> Callable[[Turn], Turn]:
     """Register a function as a heuristic.
 
     Parameters
@@ -82,9 +82,9 @@ def heuristic(name: str, every: int = 1) -> Callable[[Look], Look]:
         As in `Heuristic`.
     """
 
-    def enter(look: Look) -> Look:
-        _TABLE[name] = Heuristic(name, look, every)
-        return look
+    def enter(run: Turn) -> Turn:
+        _TABLE[name] = Heuristic(name, run, every)
+        return run
 
     return enter
 
@@ -134,7 +134,7 @@ class PrimalHeuristics:
         evaluations, brief = quick_budget(self._problem, clock)
         return evaluations // 2, brief
 
-    def look(self, evaluations: int, clock: Clock, starts: Iterable[FloatArray] = ()) -> None:
+    def run(self, evaluations: int, clock: Clock, starts: Iterable[FloatArray] = ()) -> None:
         """Run one turn; `starts` gives arrays of points (k, d) of the domain to start from."""
         near = iter(starts)
         for entry in heuristics(self._turn):
@@ -146,7 +146,7 @@ class PrimalHeuristics:
                 evaluations,
                 clock,
             )
-            state, points = entry.look(self._states.get(entry.name), around)
+            state, points = entry.run(self._states.get(entry.name), around)
             self._states[entry.name] = state
             if len(points):
                 self._points.enter(points)

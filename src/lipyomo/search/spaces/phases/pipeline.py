@@ -139,7 +139,7 @@ class Pipeline(Searching[Node, Task]):
     def root(self, clock: Clock, on_progress: OnRootProgress) -> Root[Node]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         if not self.context.question.enough:  # to prove a given bound, no better point is needed
-            self._heuristics.look(*self._heuristics.budget(clock))
+            self._heuristics.run(*self._heuristics.budget(clock))
         on_progress(best=self.points.best)
         found = begin(
             Workspace(self.context, self.points, self._region, Watch(clock, lambda: None)),
@@ -221,10 +221,10 @@ class Pipeline(Searching[Node, Task]):
     def prove(self, nodes: Sequence[Node], cutoff: float) -> Outcome[Node]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         parts = [Part(node, proved(self.context, node)) for node in nodes]
-        settled = [
+        parts_left = [
             part if part.node.bound > cutoff else part.fathom(part.node.bound) for part in parts
         ]
-        outcome = self._outcome(settled, Statistics.nothing(0))
+        outcome = self._outcome(parts_left, Statistics.nothing(0))
         return replace(outcome, children=(), returned=outcome.children)
 
     def improve(
@@ -247,7 +247,7 @@ class Pipeline(Searching[Node, Task]):
             self._region.examine(self.context.system.form(node.phases), node) for node in order
         )
         found = (answer.point[None] for answer in answers if answer.point is not None)
-        self._heuristics.look(int(evaluations * effort), clock, chain(found, starts))
+        self._heuristics.run(int(evaluations * effort), clock, chain(found, starts))
         return self.points.best
 
     def _outcome(self, parts: Sequence[Part], statistics: Statistics) -> Outcome[Node]:

@@ -88,7 +88,7 @@ def candidates(
     here = np.zeros(units.size)
     if worst is not None:
         value = worst.value
-        statistics = statistics.look(units, np.sqrt(worst.off * worst.on))
+        statistics = statistics.observe(units, np.sqrt(worst.off * worst.on))
         for drop in (worst.off, worst.on):
             closed = np.clip(node.bound - value * (1.0 - drop), 0.0, gap)
             here += 0.5 * np.log(closed / gap + _FAINT)

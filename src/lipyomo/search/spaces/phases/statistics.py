@@ -113,7 +113,7 @@ class Statistics:
         """Return the statistics with some counts increased."""
         return replace(self, **{name: getattr(self, name) + count for name, count in more.items()})
 
-    def look(self, units: npt.NDArray[np.int64], ahead: FloatArray) -> Statistics:
+    def observe(self, units: npt.NDArray[np.int64], ahead: FloatArray) -> Statistics:
         """Add the look-aheads of a node's unstable units."""
         sums, looks = self.ahead.copy(), self.looks.copy()
         sums[units] += ahead

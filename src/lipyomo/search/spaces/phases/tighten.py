@@ -159,7 +159,7 @@ def _accept(stack: Stack, claims: Ascended, kinked: BoolArray) -> None:
     up = rows.sign > 0
     np.minimum.at(stack.upper, (rows.node[up], rows.unit[up]), bounds[up])
     np.maximum.at(stack.lower, (rows.node[~up], rows.unit[~up]), -bounds[~up])
-    stack.settle(kinked)
+    stack.decide_and_cut(kinked)
 
 
 def _wanted(
