@@ -1,6 +1,6 @@
-"""Values, derivatives along fields and distances: on boxes, and by phases of two-slope units.
+"""Objectives: values, derivatives along fields, and distances, by boxes or by phases of units.
 
-Of phases: the functional of the outputs is one unit more, the *aim*, behind the last layer.  Its
-bias is minus the cutoff and its phase RIGHT: bounds of pre-activations know that only points above
-the cutoff matter, and a node without such a point is empty.
+In the search over phases, the functional of the outputs is an additional unit, the *aim*, behind
+the last layer.  Its bias is minus the cutoff and its phase RIGHT.  So bounds of pre-activations
+take into account that only points above the cutoff matter, and a node without any is empty.
 """

@@ -1,13 +1,13 @@
-"""The largest value over rows, a box and a Euclidean ball: a primal-dual interior-point method.
+"""Maximum over rows, a box and a Euclidean ball, by a primal-dual interior-point method.
 
-In coordinates u of the unit ball, those y of unstable units in their ranges, and what elastic rows
-are violated by,
+In coordinates u of the unit ball, outputs y of unstable units in their ranges, and the violation e
+of elastic rows,
 
     maximise  c . w  over  w = (u, y, e)  with  A w <= b,  |u|^2 <= 1,  low <= w <= high,
 
-by Mehrotra's steps (SIAM J. Optim. 2, 1992).  What ball and box add to the Newton matrix of u is
-diagonal, so that only y, e and one number a row are left of it.  Nothing rests on the answer:
-bounds are recomputed from its multipliers (`reach.py`).
+by Mehrotra's steps (SIAM J. Optim. 2, 1992).  Ball and box only add to the diagonal of the Newton
+matrix in u, so that u is eliminated and y, e and one number per row are left.  Soundness does not
+depend on the solution: bounds are recomputed from its multipliers (`reach.py`).
 """
 
 from __future__ import annotations
@@ -27,13 +27,15 @@ from lipyomo.search.objectives.reach import Proof, Reach, ReachRows
 def largest_in_ball(
     rows: ReachRows, reach: Reach, elastic: bool, params: Params
 ) -> tuple[FloatArray | None, Proof]:
-    """Where the costs of a node are largest, and multipliers; no point if numbers fail.
+    """Maximise the costs of a node; return the maximiser and multipliers.
+
+    The point is None if the computation overflows.
 
     Parameters
     ----------
     rows : ReachRows
     reach : Reach
-        With a Euclidean ball.
+        A reach with a Euclidean ball.
     elastic : bool
         Whether the node's rows may be violated, at `Params.price`.
     params : Params
@@ -60,7 +62,7 @@ def largest_in_ball(
         return None, nothing
     inside, price = int(np.count_nonzero(moving[:d])), params.price * float(np.abs(cost).sum())
     nearest = np.clip(0.0, *sides[:, :inside])
-    if nearest @ nearest >= 1.0:  # the box is beside the ball: a pull between them proves it
+    if nearest @ nearest >= 1.0:  # box and ball are disjoint: a pull that separates them proves it
         pull = np.zeros(d)
         pull[moving[:d]] = price * nearest * top / unit[:d][moving[:d]]
         return fixed, Proof(np.zeros(len(b)), pull)
@@ -72,7 +74,7 @@ def largest_in_ball(
         cost = np.append(cost, -price)
     program = _Program(cost, matrix, right, sides, inside)
     point, pull, multipliers = fixed.copy(), np.zeros(d), np.zeros(len(b))
-    with np.errstate(all="ignore"):  # numbers may fail: those that float64 cannot hold are no use
+    with np.errstate(all="ignore"):  # overflows are detected below
         w, duals = program.solved(EQUAL)
         w = w[: int(np.count_nonzero(moving))]
         point[moving] = np.clip(start[moving] + unit[moving] * w, low[moving], high[moving])
@@ -89,9 +91,9 @@ class _State(NamedTuple):
     ----------
     w : ndarray, shape (n,)
     slack, duals : ndarray, shape (m + 1,)
-        Of the rows and the ball.
+        Slacks and multipliers of the rows and the ball.
     sides, prices : ndarray, shape (2, n)
-        What is left to the lower and the upper ends of the box, and its multipliers.
+        Slacks and multipliers of the lower and the upper ends of the box.
     """
 
     w: FloatArray
@@ -101,12 +103,12 @@ class _State(NamedTuple):
     prices: FloatArray
 
     def after(self, step: _State, share: float) -> _State:
-        """A share of a step further."""
+        """Take a share of a step."""
         return _State(*(x + share * dx for x, dx in zip(self, step, strict=True)))
 
     @property
     def products(self) -> tuple[FloatArray, FloatArray]:
-        """Complementarity of rows and ball, and of the box."""
+        """Complementarity products of rows and ball, and of the box."""
         return self.slack * self.duals, self.sides * self.prices
 
     @property
@@ -116,17 +118,16 @@ class _State(NamedTuple):
         return float(curved.sum() + flat.sum())
 
     def way(self, step: _State) -> float:
-        """The longest share of a step, at most one, after which no slack or multiplier is negative.
+        """The largest share of a step, at most 1, that keeps slacks and multipliers nonnegative.
 
-        It is one share for all: where a ball is curved, the conditions on multipliers are products
-        of both.
+        Primal and dual variables share it, because the ball makes the dual conditions bilinear.
         """
         pairs = zip(step[1:], self[1:], strict=True)
         return 1.0 / max(1.0, *(float((-dx / x).max(initial=0.0)) for dx, x in pairs))
 
 
 class _Program:
-    """A program in numbers of size one; the first `inside` variables are those of the ball."""
+    """A program scaled to numbers of size one; the first `inside` variables are in the ball."""
 
     def __init__(
         self, cost: FloatArray, A: FloatArray, b: FloatArray, box: FloatArray, inside: int
@@ -134,9 +135,9 @@ class _Program:
         self._cost, self._A, self._b, self._box, self._inside = cost, A, b, box, inside
 
     def solved(self, tolerance: float) -> tuple[FloatArray, FloatArray]:
-        """The variables, and the multipliers of the rows and the ball.
+        """Return the variables, and the multipliers of the rows and the ball.
 
-        The best that there are: from where rounding is all that is left, steps lead away.
+        The iterate of least error is returned, as later steps may be dominated by rounding.
         """
         at = best = self._start()
         least = np.inf
@@ -152,29 +153,29 @@ class _Program:
         return best.w, best.duals
 
     def _start(self) -> _State:
-        """A point inside box and ball, with multipliers of one."""
+        """Return an initial point inside box and ball, with multipliers of one."""
         low, high = self._box
         share = np.full(low.size, 0.25)
         share[: self._inside] /= max(self._inside, 1) ** 0.5
         room = share * (high - low)
         w = np.clip(0.0, low + room, high - room)
         slack, sides = np.maximum(self._left(w), 1.0), np.stack([w - low, high - w])
-        prices = 1.0 + np.maximum([-self._cost, self._cost], 0.0)  # what rows need not pay for
+        prices = 1.0 + np.maximum([-self._cost, self._cost], 0.0)  # cover the costs
         return _State(w, slack, np.ones(slack.size), sides, prices)
 
     def _left(self, w: FloatArray) -> FloatArray:
-        """What is left to rows and ball."""
+        """Return the slacks of rows and ball."""
         curve = 0.5 * (1.0 - float(np.square(w[: self._inside]).sum()))
         return np.append(self._b - self._A @ w, curve)
 
     def _residuals(self, at: _State) -> tuple[FloatArray, FloatArray]:
-        """What the conditions on multipliers, and on slacks, are off by."""
+        """Return the residuals of the dual conditions and of the slacks."""
         dual = self._cost - self._A.T @ at.duals[:-1] + at.prices[0] - at.prices[1]
         dual[: self._inside] -= at.duals[-1] * at.w[: self._inside]
         return dual, self._left(at.w) - at.slack
 
     def _stepped(self, at: _State, dual: FloatArray, primal: FloatArray) -> _State | None:
-        """After a predictor and a corrector; None if the Newton matrix is singular."""
+        """Take a predictor and a corrector step; None if the Newton matrix is singular."""
         k, normal = self._inside, np.zeros(at.w.size)
         normal[:k] = at.w[:k]
         B, ratios = np.vstack([self._A, normal]), at.prices / at.sides
@@ -190,7 +191,7 @@ class _Program:
             return None
 
         def towards(curved: FloatArray, flat: FloatArray, primal: FloatArray) -> _State:
-            """The step that changes products and slacks by so much, to first order."""
+            """Return the step with these first-order changes of products and slacks."""
             g = dual + flat[0] / at.sides[0] - flat[1] / at.sides[1]
             right = primal - curved / at.duals
             right = np.concatenate([g[k:], right - scaled @ g[:k]])

@@ -1,4 +1,4 @@
-"""What never changes while nodes are split under one cutoff."""
+"""The question of a search for values, and the data that stay fixed for one cutoff."""
 
 from __future__ import annotations
 
@@ -32,12 +32,11 @@ class ValueQuestion:
     row : ndarray, shape (m,)
         c.
     domain : Domain
-        Bounded.
+        A bounded domain.
     scale : float
-        Size of the values: a tolerance is a millionth of it, or of the largest value if that is
-        more.
+        Size of the values; the tolerance is 1e-6 of it, or of the largest value if that is larger.
     enough : float
-        A bound that is good enough, whatever is attained.
+        A bound that is good enough, whatever value is attained.
     params : Params
     """
 
@@ -49,34 +48,34 @@ class ValueQuestion:
     params: Params = field(default_factory=Params)
 
     def cutoff(self, value: float) -> float:
-        """Bounds at or below it fathom, where `value` is attained.
+        """Return the bound at or below which nodes are fathomed, if `value` is attained.
 
-        If no point is known to be inside (minus infinity), that of the centre will do: it only says
-        from where on bounds matter.
+        If no point is proved to be inside (minus infinity), the value at the centre is used, as
+        the cutoff only decides which bounds matter.
         """
         if not np.isfinite(value):
             value = float(self.values(self.domain.center[None])[0])
         return max(value + 0.5 * tolerance_of(value, self.scale), self.enough)
 
     def values(self, points: FloatArray) -> FloatArray:
-        """The values at points (n, d), in floating point."""
+        """Evaluate the values at points (n, d), in floating point."""
         return np.asarray(self.network.forward(points) @ self.row)
 
     def gradients(self, points: FloatArray) -> FloatArray:
-        """Their gradients (n, d)."""
+        """Evaluate the gradients (n, d) of the values."""
         return self.network.gradients(points, self.row)
 
     def attained(self, x: FloatArray) -> float:
-        """A number that the value at a point of the domain is not below; minus infinity if none."""
+        """Prove a lower bound of the value at a point of the domain, or return minus infinity."""
         return value_at(self.network, self.row, x)[0]
 
     def challenged(self, best: Incumbent, point: FloatArray) -> Incumbent:
-        """The better one of an incumbent and a point of the domain near the given one.
+        """Return the better of an incumbent and a point of the domain near the given one.
 
-        The point is (d,), or (2, d) for the sum of two rows.
+        The point is (d,), or (2, d) for the exact sum of two rows.
         """
         domain = self.domain
-        if point.ndim > 1:  # between float64 points
+        if point.ndim > 1:  # an exact sum, between float64 points
             value = self.attained(point) if domain.holds(point) else -np.inf
             return Incumbent(value, point) if value > best.value else best
         for x in domain.pulled_in(point):
@@ -88,12 +87,12 @@ class ValueQuestion:
         return best
 
     def first(self, rng: np.random.Generator, clock: Clock) -> Incumbent:
-        """The best of ascents from the best points of a sample, and the centre."""
+        """Return the best point of the centre and of ascents from the best sampled points."""
         best = self.challenged(Incumbent(), self.domain.center)
         return self.ascended(self.domain.sample(rng, self.params.samples), clock, best)
 
     def ascended(self, points: FloatArray, clock: Clock, best: Incumbent) -> Incumbent:
-        """The best of ascents from the best ones of some points (n, d), or an incumbent."""
+        """Return the better of an incumbent and of ascents from the best of points (n, d)."""
         first = points[np.argsort(-self.values(points), kind="stable")[: self.params.starts]]
 
         def slopes(x: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -111,7 +110,7 @@ class Context:
     ----------
     question : ValueQuestion
     system : UnitSystem
-        All units and the aim, which is the last one: here without a bias, and without a kink.
+        All units, the last of which is the aim, here without bias and kink.
     cutoff : float
     """
 
@@ -121,46 +120,46 @@ class Context:
 
     @classmethod
     def of(cls, question: ValueQuestion) -> Context:
-        """The context of a question, of which nothing is known."""
+        """Make the context of a question, without a cutoff yet."""
         aim, last = Layer(question.row[None], np.zeros(1)), Layer(np.eye(1), np.zeros(1))
         network = Network([*question.network.layers, aim, last])
         return cls(question, UnitSystem(network, np.ones((1, 1)), question.domain))
 
     def at(self, cutoff: float) -> Context:
-        """The context under another cutoff."""
+        """Return the context with another cutoff."""
         return self if cutoff == self.cutoff else replace(self, cutoff=cutoff)
 
     @property
     def domain(self) -> Domain:
-        """Where."""
+        """The domain of the question."""
         return self.question.domain
 
     @property
     def aim(self) -> int:
-        """The number of the aim."""
+        """Index of the aim."""
         return int(self.system.count) - 1
 
     @cached_property
     def kinked(self) -> BoolArray:
-        """Units that a phase puts on one side, the aim among them, shape (N,)."""
+        """Which units have phases, including the aim, shape (N,)."""
         kinked: BoolArray = self.system.kinked.copy()
         kinked[self.aim] = True
         return kinked
 
     @cached_property
     def layers(self) -> tuple[Layer, ...]:
-        """The hidden layers and the aim, less the cutoff."""
+        """The hidden layers, and the aim with its bias of minus the cutoff."""
         *layers, aim = self.system.network.hidden
         return (*layers, Layer(aim.weight, [-self.cutoff], 0.0, 1.0))
 
     @cached_property
     def ascent(self) -> DualAscent:
         """Dual ascent of pre-activation bounds."""
-        with np.errstate(over="ignore"):  # what single precision cannot hold proves nothing
+        with np.errstate(over="ignore"):  # overflows of single precision prove nothing
             return DualAscent(self.layers, self.domain)
 
     def whole(self) -> Node:
-        """The whole domain as a node of which nothing is known."""
+        """Return the root node, without any bounds."""
         infinite, domain = np.full(self.system.count, np.inf), self.domain
         phases = self.system.root_phases()
         phases[self.aim] = RIGHT  # only values above the cutoff matter

@@ -1,9 +1,9 @@
-"""Values on boxes and at points, in batches: what maps of values are made of.
+"""Bounds of values on boxes and at points, in batches, for maps of values.
 
-Boxes have a row for each of their functions: f_k, and behind all of these -f_k.  They are narrow,
-so that affine bounds are carried forwards (`lipyomo.search.spaces.boxes.forwards`): a residual of
-eleven layers takes a seventh of the time and twice the boxes that it takes backwards, one of three
-to five layers as many boxes and no more time.
+The `rows` of boxes refer to the functions f_k, followed by all -f_k.  As boxes are narrow, affine
+bounds are propagated forwards (`lipyomo.search.spaces.boxes.forwards`): compared with
+back-substitution, a residual of eleven layers takes a seventh of the time and twice the boxes, one
+of three to five layers as many boxes and no more time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lipyomo.search.spaces.boxes.relax import relaxed
 
 
 def boxes_over(context: Context, low: FloatArray, high: FloatArray) -> Boxes:
-    """One box without directions for each of (N, d)."""
+    """Make a box without directions for each of N input boxes (N, d)."""
     one = Boxes.whole(context).take(slice(0, 1))
     found = one.take(np.zeros(len(low), dtype=np.intp))
     still, infinite = np.zeros_like(found.v_low), np.full(len(low), np.inf)
@@ -34,7 +34,7 @@ def boxes_over(context: Context, low: FloatArray, high: FloatArray) -> Boxes:
 
 
 def boxes_at_a_time(context: Context) -> int:
-    """Boxes that are bounded at a time: their signals fit into the cache."""
+    """Number of boxes that are bounded at a time, so that their signals fit into the cache."""
     widest = max(stage.bias.size for stage in context.stages)
     return max(1, CACHED // (8 * widest * (1 + context.inputs)))
 
@@ -47,7 +47,7 @@ class Functions(NamedTuple):
 
     @classmethod
     def of(cls, context: Context, rows: IntArray) -> Functions:
-        """Those of boxes' rows (N,)."""
+        """Return the functions of boxes' rows (N,)."""
         bias = context.question.problem.network.head.bias
         signs = np.where(rows < bias.size, 1.0, -1.0)
         number = rows % bias.size
@@ -55,7 +55,7 @@ class Functions(NamedTuple):
 
 
 def bounded_rows(context: Context, boxes: Boxes, cutoffs: FloatArray) -> Bounded:
-    """Boxes with bounds of their functions, and what these owe to each input and phase."""
+    """Bound boxes' functions, and score inputs and phases."""
     known = relaxed(context, boxes, (boxes.v_low, boxes.v_high), forwards=True)
     weights, shift = Functions.of(context, boxes.rows)
     above = collapsed(known, np.zeros_like(weights), None, weights)
@@ -63,7 +63,7 @@ def bounded_rows(context: Context, boxes: Boxes, cutoffs: FloatArray) -> Bounded
 
 
 def ranges_of_values(context: Context, boxes: Boxes) -> tuple[FloatArray, FloatArray]:
-    """Numbers that the boxes' functions are not below and not above, shape (N,), of one look."""
+    """Bound the boxes' functions from below and above, shape (N,), by parallel planes."""
     known = relaxed(context, boxes, (boxes.v_low, boxes.v_high), forwards=True)
     weights, shift = Functions.of(context, boxes.rows)
     above, x = between_planes(known, weights), known.inputs.x
@@ -79,10 +79,10 @@ def ranges_of_values(context: Context, boxes: Boxes) -> tuple[FloatArray, FloatA
 
 
 def values_at(context: Context, points: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """All outputs (N, m) at points (N, d), and what they may be off by.
+    """Compute all outputs (N, m) at points (N, d), and bounds of their errors.
 
-    Every layer's pre-activations are enclosed: sums are off by gamma times the sums of their terms'
-    sizes, and units lie between their ends on that range.
+    Every layer's pre-activations are enclosed, with errors of gamma times the sums of their terms'
+    sizes; units are enclosed on these ranges.
     """
     h, off = points, np.zeros_like(points)
     for stage in context.stages:
@@ -104,7 +104,7 @@ def values_at(context: Context, points: FloatArray) -> tuple[FloatArray, FloatAr
 def _mapped(
     weight: FloatArray, sizes: FloatArray, bias: FloatArray, signal: tuple[FloatArray, FloatArray]
 ) -> tuple[FloatArray, FloatArray]:
-    """``W h + b`` of h that may be off by numbers, and what it may be off by."""
+    """Compute ``W h + b`` for a signal h with error bounds, and its error bounds."""
     h, off = signal
     unit = gamma(2 * weight.shape[1] + 8)
     whole = (np.abs(h) + off) @ sizes.T + np.abs(bias)

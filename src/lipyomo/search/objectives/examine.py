@@ -1,4 +1,4 @@
-"""The steps of a batch of nodes: propagate -> tighten -> bound -> choose what to split on."""
+"""The steps for a batch of nodes: propagate -> tighten -> bound -> choose the branching."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from lipyomo.search.spaces.phases.params import Params as Splits
 from lipyomo.search.spaces.phases.tighten import tighten
 
 SPLITS = Splits()
-"""When boxes are split, as in searches of constants."""
+"""Parameters that decide when boxes are split, as in searches for constants."""
 
 
 def narrowed(context: Context, nodes: Sequence[Node], is_root: bool = False) -> list[Node]:
-    """Bound all pre-activations and the aim under the cutoff.
+    """Bound all pre-activations and the aim, given the cutoff.
 
     Returns
     -------
     list of Node
-        Those that may hold a value above the cutoff, and of them what may.
+        The nodes that may contain a value above the cutoff, narrowed to the part that may.
     """
     stack, aim, domain = Stack.of(nodes), context.aim, context.domain
     np.subtract(stack.upper[:, aim], context.cutoff, out=stack.upper[:, aim])
@@ -42,7 +42,7 @@ def narrowed(context: Context, nodes: Sequence[Node], is_root: bool = False) -> 
     stack.decide_and_cut(context.kinked)
     before = stack.phases.copy()
     none = [None] * len(nodes)
-    with np.errstate(over="ignore", invalid="ignore"):  # bounds that are no numbers are infinite
+    with np.errstate(over="ignore", invalid="ignore"):  # NaN bounds are ignored
         warm_start = tighten(context.ascent, context.system, stack, warm_start, none, aim=aim)
     follow(context.layers, domain, stack, before)
     stack.upper[:, aim] = np.nextafter(stack.upper[:, aim] + context.cutoff, np.inf)
@@ -60,10 +60,10 @@ def narrowed(context: Context, nodes: Sequence[Node], is_root: bool = False) -> 
 
 
 def chosen(context: Context, node: Node, found: Answer | None = None) -> Node:
-    """The node with what to split it on, if there is anything.
+    """Choose how to split a node, if possible.
 
-    With few inputs and many unstable units the longest side of its box, which decides many of them
-    at once; else the unit whose relaxation costs most, or the one that is farthest from decided.
+    With few inputs and many unstable units it is the longest side of its box, which decides many
+    units at once; otherwise the unit with the most costly relaxation, or the most balanced range.
     """
     domain = context.domain
     still = np.flatnonzero(node.phases == OPEN)
@@ -80,7 +80,7 @@ def chosen(context: Context, node: Node, found: Answer | None = None) -> Node:
 
 
 def region_of(context: Context, node: Node, x: FloatArray) -> Node:
-    """The affine piece around a point as a node with the bounds of another one that holds it."""
+    """Return the affine piece around a point as a node, with the bounds of one that contains it."""
     network = context.system.network
     pattern = np.concatenate([z > 0 for z in network.preactivations(x)])
     phases = np.where(context.system.kinked, pattern, RIGHT).astype(np.int8)

@@ -1,9 +1,9 @@
-"""Values of piecewise-linear networks with few inputs: boxes, handed over to the search of phases.
+"""Values of piecewise-linear networks with few inputs: boxes, handed over to a search over phases.
 
-On wide domains linear programs say little, since most units are open.  Halving boxes decides units
-by the dozen; batches of boxes are bounded by back-substitution.  Those that leave few units open
-are handed over: a program a box closes them, or units are decided one by one.  How few they have to
-be is learnt from what becomes of them.
+On wide domains linear programs are weak, since most units are open.  Bisecting boxes decides many
+units at once, and batches of boxes are bounded by back-substitution.  Boxes with few open units are
+handed over to the search over phases: one program per box closes them, or units are split.  The
+number of open units at which they are handed over is learnt from the results.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ from lipyomo.search.spaces.joint.parts import ENDED, EXAMINED, adapted
 
 
 class FewPipeline(WithBoxes[phases.Pipeline]):
-    """Searches the largest value of a network with few inputs.
+    """The search for the largest value of a network with few inputs.
 
-    Boxes are near that have at most so many unstable units.
+    The threshold `_near` of boxes that are handed over is a number of unstable units.
 
     Parameters
     ----------
     question : ValueQuestion
     seed : int, optional
     params : Params, optional
-        Of the search of constants with few inputs.
+        Parameters of the search for constants with few inputs.
     """
 
     def __init__(self, question: ValueQuestion, seed: int = 0, params: Params = PARAMS) -> None:
@@ -64,7 +64,7 @@ class FewPipeline(WithBoxes[phases.Pipeline]):
 
     @staticmethod
     def suits(network: Network) -> bool:
-        """Whether halving boxes of a piecewise-linear network may lead anywhere."""
+        """Return whether bisecting boxes of a piecewise-linear network may help at all."""
         return network.input_dim <= HALVED and bool(network.hidden)
 
     def recipe(self) -> Recipe[Any, Any]:
@@ -76,8 +76,9 @@ class FewPipeline(WithBoxes[phases.Pipeline]):
     def root(self, clock: Clock, on_progress: OnRootProgress) -> Root[Any]:
         """See `lipyomo.search.engine.protocol.Pipeline`.
 
-        Where the root of the search of phases is not hopeless, that search has a moment, and boxes
-        have to be ahead of it after a fraction of that: what a wrong choice costs.
+        Unless its root bound is hopeless, the search over phases runs for a moment, and the search
+        over boxes is only chosen if it has a better bound after a fraction of that time.  This
+        limits the cost of a wrong choice.
         """
         work, beside = clock.working(), self._beside
         found: Outcome[Any] = beside.root(clock, on_progress).outcome
@@ -98,11 +99,11 @@ class FewPipeline(WithBoxes[phases.Pipeline]):
 
     @property
     def best(self) -> Incumbent:
-        """The best point that is known."""
+        """The best known point."""
         return self._beside.best
 
     def _is_hopeless(self, nodes: Sequence[Node]) -> bool:
-        """Whether bounds are far above all values, measured by what these differ by."""
+        """Return whether bounds are far above all values, relative to the range of the values."""
         question = self._question
         points = question.domain.sample(np.random.default_rng(0), self._params.few)
         values = question.values(points)
@@ -135,7 +136,7 @@ class FewPipeline(WithBoxes[phases.Pipeline]):
     def improve(self, effort: float, seeds: Sequence[Any], clock: Clock) -> Incumbent | None:
         """See `lipyomo.search.engine.protocol.Pipeline`.
 
-        Ascents begin in the middles of the best boxes, more rarely the longer the search lasts.
+        Ascents start from the middles of the best boxes, more rarely the longer the search takes.
         """
         boxes, _ = parted(seeds)
         self._effort += effort
@@ -147,10 +148,10 @@ class FewPipeline(WithBoxes[phases.Pipeline]):
 
 
 def _is_wide(node: Node) -> bool:
-    """Whether more than a few units are open."""
+    """Return whether more than a few units are open."""
     return int((node.phases == OPEN).sum()) > SPLITS.box_units
 
 
 def _top(outcome: Outcome[Any]) -> float:
-    """The largest bound of what is left."""
+    """Return the largest bound of the open nodes."""
     return max((node.bound for node in outcome.children), default=-math.inf)

@@ -1,4 +1,4 @@
-"""Boxes with bounds of values of piecewise-linear networks, and the nodes that they become."""
+"""Boxes with bounds of values of piecewise-linear networks, and their conversion to nodes."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class ValueBoxes(Bundle):
     ----------
     low, high : ndarray, shape (N, d)
     bounds : ndarray, shape (N,)
-        Minus infinity where a box is empty.
+        Upper bounds; minus infinity for empty boxes.
     axis : ndarray of int, shape (N,)
-        The input that is to be halved.
+        The input to bisect.
     unstable : ndarray of int, shape (N,)
-        The number of units that are open.
+        Number of open units.
     """
 
     low: FloatArray
@@ -50,20 +50,20 @@ class ValueBoxes(Bundle):
 
     @classmethod
     def whole(cls, context: Context) -> ValueBoxes:
-        """The domain as a box without a bound."""
+        """Return the domain as a box without a bound."""
         domain, none = context.domain, np.zeros(1, dtype=np.intp)
         ends = domain.lower[None], domain.upper[None]
         return cls(*ends, np.full(1, np.inf), none, none + context.aim)
 
 
 def bounded_values(context: Context, boxes: ValueBoxes) -> tuple[ValueBoxes, Stack]:
-    """Boxes with bounds above or below the cutoff, and what is known of the units on them.
+    """Bound boxes by back-substitution through the whole network; also return the units' bounds.
 
-    Bounds are sound wherever they are, and by substitution over the whole network as one.
+    The bounds are sound whether they are above or below the cutoff.
     """
     domain, aim = context.domain, context.aim
     start = context.system.root_phases()
-    start[aim] = OPEN  # no point is left out
+    start[aim] = OPEN  # includes points below the cutoff
     stack = Stack.unknown(np.tile(start, (len(boxes), 1)), boxes.low, boxes.high)
     within_domain(context.layers, domain, stack, np.float64)
     bounds = np.nextafter(stack.upper[:, aim] + context.cutoff, np.inf)
@@ -74,9 +74,9 @@ def bounded_values(context: Context, boxes: ValueBoxes) -> tuple[ValueBoxes, Sta
 
 
 def as_value_nodes(context: Context, boxes: ValueBoxes) -> list[Node]:
-    """Nodes of phases for the boxes that are above the cutoff.
+    """Convert the boxes above the cutoff to nodes of the search over phases.
 
-    They come with a start for dual ascent, an empty one, as in the search of constants
+    They have an empty warm start for dual ascent, as in the search for constants
     (`lipyomo.search.spaces.joint.handover`).
     """
     boxes, stack = bounded_values(context, boxes)
@@ -100,14 +100,14 @@ def as_value_nodes(context: Context, boxes: ValueBoxes) -> list[Node]:
 
 @dataclass(frozen=True, eq=False)
 class Halving:
-    """What is done with boxes: they are handed over, or halved and bounded.
+    """Processes boxes: hands them over, or bisects and bounds them.
 
     Attributes
     ----------
     objective : Largest
     params : Params
     handed : callable
-        What becomes of nodes, given the incumbent, in the time of a clock.
+        Processes nodes of the search over phases, given the incumbent and a clock.
     """
 
     objective: Largest
@@ -115,7 +115,7 @@ class Halving:
     handed: Callable[[Sequence[Node], Incumbent, Clock], Outcome[Node]]
 
     def run(self, task: Task, clock: Clock, pulse: Pulse) -> Outcome[Any]:
-        """What becomes of a task's boxes."""
+        """Process a task's boxes."""
         boxes, best, size = joined(task.boxes), task.best, self.params.bundle
         left: list[ValueBoxes] = []
         done: list[Outcome[Any]] = [Outcome(best=best)]
@@ -136,7 +136,7 @@ class Halving:
                 best = found.best or best
                 counters |= {EXAMINED: len(first), ENDED: len(first) - len(found.children)}
                 done.append(found)
-            near[first] = False  # those that are left wait as they are
+            near[first] = False  # the others that are near wait unchanged
             waiting = some.take(near)
             near[first] = True
             parts, best = self._parts(some.take(~near), best)
@@ -149,18 +149,18 @@ class Halving:
         return together_of([back, *done])
 
     def _above(self, boxes: ValueBoxes, best: Incumbent) -> tuple[ValueBoxes, float]:
-        """Boxes with bounds above the cutoff, and the largest bound of the others."""
+        """Return the boxes above the cutoff, and the largest bound of the others."""
         low = boxes.bounds <= self.objective.cutoff(best.value)
         return boxes.take(~low), float(boxes.bounds[low].max(initial=-math.inf))
 
     def _is_thin(self, boxes: ValueBoxes) -> BoolArray:
-        """Which boxes (N,) are too thin for halving to lead anywhere."""
+        """Return which boxes (N,) are too thin for bisection."""
         at, domain = (np.arange(len(boxes)), boxes.axis), self.objective.question.domain
         splits = (boxes.middle[at] > boxes.low[at]) & (boxes.middle[at] < boxes.high[at])
         return thin_boxes(boxes, domain, self.params.least_width) | ~splits
 
     def _parts(self, boxes: ValueBoxes, best: Incumbent) -> tuple[ValueBoxes, Incumbent]:
-        """Halves of boxes with their bounds, and the better point if they show one."""
+        """Bisect and bound boxes; also return a better incumbent if one is found."""
         found, _ = halves(boxes, boxes.axis)
         if not len(found):
             return found, best

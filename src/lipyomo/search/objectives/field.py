@@ -1,8 +1,8 @@
 """Lie derivatives on boxes: ``grad V(x) . g(x)``, the derivative of V along a field g.
 
-On a box, with v in the range of g, the bound of ``grad V(x) . v`` is an affine function of (x, v)
-(`lipyomo.search.spaces.boxes.collapse`); g itself lies between affine functions of x, which take
-the place of v.  So the error is of the second order in the box's width, as it is for a constant.
+On a box, with v in the range of g, ``grad V(x) . v`` has an affine upper bound in (x, v)
+(`lipyomo.search.spaces.boxes.collapse`), in which v is replaced by the affine functions of x that
+enclose g.  So the error is of second order in the box's width, as it is for constants.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from lipyomo.search.spaces.boxes.relax import relaxed
 from lipyomo.search.spaces.boxes.relaxation import Relaxation
 
 STEP = float(np.cbrt(UNIT))
-"""Of central difference quotients, as a share of the domain's width: errors of the second order and
-those of rounding are about alike there.  They mislead ascents only."""
+"""Step of central differences, relative to the domain's width, which balances truncation and
+rounding errors.  These errors only affect ascents."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ class FieldQuestion(ValueQuestion):
         return np.asarray((gradients * self.field.forward(points)).sum(axis=1))
 
     def gradients(self, points: FloatArray) -> FloatArray:
-        """See `ValueQuestion.gradients`: by differences."""
+        """See `ValueQuestion.gradients`; by central differences."""
         found = np.empty_like(points)
         for j, step in enumerate((STEP * (self.domain.upper - self.domain.lower)).tolist()):
             ahead, behind = points.copy(), points.copy()
@@ -92,7 +92,7 @@ class Along(Value):
 
     def __init__(self, question: FieldQuestion) -> None:
         network = question.network.with_functional(question.row)
-        if not network.hidden:  # bounds go through at least one layer
+        if not network.hidden:  # bounds need at least one hidden layer
             same = Layer(np.eye(network.input_dim), np.zeros(network.input_dim))
             network = Network([same, network.head])
         super().__init__(question, context_of(network, question.domain))
@@ -100,10 +100,10 @@ class Along(Value):
         self._field = context_of(as_units(question.field), question.domain)
 
     def examined(self, boxes: Boxes, best: Incumbent, clock: Clock) -> tuple[BoolArray, Incumbent]:
-        """See `Objective`: boxes whose middles are not of the region they stand for.
+        """See `Objective`; examines boxes whose midpoints are not in the region of their phases.
 
-        A region in which V is affine may be too thin for float64 points, or may not exist at all:
-        then boxes along it would be halved for ever.
+        A region in which V is affine may be too thin for float64 points, or may be empty: then
+        boxes along it would be bisected forever.
         """
         question, empty = self.question, np.zeros(len(boxes), dtype=bool)
         V, domain = question.network, question.domain
@@ -133,7 +133,7 @@ class Along(Value):
             if not region.empty and boxes.bounds[k] > question.cutoff(best.value):
                 try:
                     part = domain.clipped(boxes.low[k], boxes.high[k])
-                except DomainError:  # it does not hold a ball's centre, say
+                except DomainError:  # for example, it does not contain a ball's centre
                     continue
                 region = examine(V, part, pattern)
                 best = self._better(best, region)
@@ -141,7 +141,7 @@ class Along(Value):
         return empty, best
 
     def _better(self, best: Incumbent, region: Interior) -> Incumbent:
-        """The incumbent, or a point of a region."""
+        """Return the better of the incumbent and a point of a region."""
         return best if region.point is None else self.challenged(best, region.point)
 
     def bounded(self, boxes: Boxes, cutoff: float) -> Bounded:
@@ -183,14 +183,14 @@ class Along(Value):
         return replace(found, boxes=replace(found.boxes, scores=scores))
 
     def narrowed(self, known: Relaxation, boxes: Boxes, above: Above) -> tuple[Above, BoolArray]:
-        """Affine bounds that may hold on a part of the boxes only; and which have no such part."""
+        """Tighten bounds on the relevant part of boxes; also return which boxes have none."""
         return above, np.zeros(len(boxes), dtype=bool)
 
 
 def _of_inputs(
     context: Context, scores: FloatArray, slopes: FloatArray, gaps: FloatArray, boxes: Boxes
 ) -> FloatArray:
-    """Scores where inputs have what is owed to entries of v, as the range of that entry of g."""
+    """Move scores of entries of v to inputs, by their shares of the range of that entry of g."""
     d, k = context.inputs, context.directions
     parts = slopes * (0.5 * (boxes.high - boxes.low))[:, None]
     total = parts.sum(axis=2, keepdims=True)
@@ -201,12 +201,12 @@ def _of_inputs(
 
 
 def as_units(network: Network) -> Network:
-    """A network with its outputs as the units of a last hidden layer, whose ranges are found."""
+    """Make a network's outputs units of a last hidden layer, so that their ranges are computed."""
     m = network.output_dim
     outputs = Layer(network.head.weight, network.head.bias)
     return Network([*network.hidden, outputs, Layer(np.eye(m), np.zeros(m))])
 
 
 def context_of(network: Network, domain: Domain) -> Context:
-    """What is known of a network on boxes of a domain, without directions."""
+    """Make the context of a network on boxes of a domain, without directions."""
     return Context.of(BoxQuestion(LipschitzProblem(network, domain, "linf", "linf")))

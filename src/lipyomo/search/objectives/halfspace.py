@@ -1,12 +1,12 @@
-"""How near to a point a half-space comes within boxes: by weak duality, many boxes at a time.
+"""Distances from a point to half-spaces within boxes, by weak duality, for many boxes together.
 
-In steps u = (x - p) / w from the point, every u of the box with ``g . u + h >= 0`` has, for any m
-that is not negative,
+In steps u = (x - p) / w from the point, every u of the box with ``g . u + h >= 0`` satisfies, for
+any m >= 0,
 
     |u|  >=  min over the box of |u| - m (g . u + h),
 
-and for the Euclidean norm the same with ``|u|^2 / 2``.  The minimum is one of d numbers (l1, l2),
-or of a radius (linf); m is the best, or nearly so.
+and for the Euclidean norm the same with ``|u|^2 / 2``.  The minimum is over d separate numbers (l1,
+l2), or over a radius (linf); m is (nearly) optimal.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from lipyomo.base.numerics.rounding import gamma
 
 
 class Steps(NamedTuple):
-    """What steps from a point N boxes and half-spaces ``g . u + h >= 0`` hold.
+    """N boxes and half-spaces ``g . u + h >= 0`` in terms of steps from a point.
 
     Attributes
     ----------
     low, high, g : ndarray, shape (N, d)
     h, error : ndarray, shape (N,)
-        The error is that of h.
+        `error` bounds the rounding error of h.
     """
 
     low: FloatArray
@@ -42,7 +42,7 @@ def steps_of(
     point: FloatArray,
     weights: FloatArray | None,
 ) -> Steps:
-    """Boxes ``low <= x <= high``, both (N, d), and half-spaces ``a . x + c >= 0`` in steps.
+    """Express boxes ``low <= x <= high``, (N, d), and half-spaces ``a . x + c >= 0`` in steps.
 
     Parameters
     ----------
@@ -58,22 +58,22 @@ def steps_of(
 
 
 def shortest_steps(steps: Steps, norm: str) -> tuple[FloatArray, FloatArray]:
-    """Lower bounds (N,) of the norms of such steps, and steps (N, d) that are about the shortest.
+    """Lower bounds (N,) of the norms of steps, and steps (N, d) that are about the shortest.
 
     Parameters
     ----------
     steps : Steps
-        Half-spaces that do not meet their boxes have bounds that mean nothing.
+        Bounds are meaningless if a half-space does not meet its box.
     norm : {'linf', 'l1', 'l2'}
 
-    Rounding: entries of a step and of g are off by two units each, a sum over d of them by
-    ``gamma(d + 8)`` of its absolute terms; twice that pays for their products.
+    Rounding: entries of a step and of g have errors of two units each, a sum over d of them one of
+    ``gamma(d + 8)`` times its absolute terms; twice that covers their products.
     """
     low, high = steps.low, steps.high
     first = np.clip(0.0, low, high)
     alone = _size(first, norm) * (1.0 - gamma(low.shape[1] + 4))
     how = {"linf": _in_cube, "l1": _in_cross, "l2": _in_ball}[norm]
-    with np.errstate(all="ignore"):  # what is no number is no bound
+    with np.errstate(all="ignore"):  # NaN gives no bound
         bounds, u = how(steps)
     there = (steps.g * first).sum(axis=1) + steps.h >= 0.0
     bounds = np.where(there | ~(bounds > alone), alone, bounds)
@@ -119,7 +119,7 @@ def _in_ball(steps: Steps) -> tuple[FloatArray, FloatArray]:
 
 
 def _in_cross(steps: Steps) -> tuple[FloatArray, FloatArray]:
-    """For l1: inputs with ``m |g_j| > 1`` are at their far ends, others where they are least."""
+    """For l1: inputs with ``m |g_j| > 1`` are at their far ends, others as small as possible."""
     low, high, g, h, error = steps
     d, near, far = g.shape[1], np.clip(0.0, low, high), np.where(g > 0.0, high, low)
     order = np.argsort(-np.abs(g), axis=1)
@@ -143,10 +143,10 @@ def _in_cross(steps: Steps) -> tuple[FloatArray, FloatArray]:
 
 
 def _in_cube(steps: Steps) -> tuple[FloatArray, FloatArray]:
-    """For linf: the best step within a radius t has each input as far as t or its end allows.
+    """For linf: the best step of radius t moves each input as far as t or its end allows.
 
-    What that gains, a sum of ``|g_j| min(t, end_j)``, is concave in t, with kinks at the ends; the
-    best m is one over the slope where the half-space is met.
+    The gain, a sum of ``|g_j| min(t, end_j)``, is concave in t, with kinks at the ends; the best m
+    is the inverse of its slope where the half-space is reached.
     """
     low, high, g, h, error = steps
     d, number = g.shape[1], np.arange(len(g))

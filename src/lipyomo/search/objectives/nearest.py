@@ -1,7 +1,7 @@
-"""Distances: how far from a point the value of a network reaches zero.
+"""Distances: how far from a point a network's value reaches zero.
 
-The search maximises minus the distance.  Nodes live in the ball whose radius is that of the
-incumbent: their bounds know that nothing farther matters, and that the value is not negative.
+The search maximises minus the distance.  The domain of nodes is the ball whose radius is the
+incumbent's distance; bounds use that only points in it with a nonnegative value matter.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from lipyomo.search.objectives.params import Params
 from lipyomo.search.objectives.reach import Reach
 
 BEYOND = np.append(0.0, 10.0 ** -np.arange(12.0, 6.0, -1.0))
-"""Shares of a step by which it is made longer, until the value is positive beyond rounding."""
+"""Relative extensions of a step to try, until the value is proved positive."""
 
 
 class WithinDistance(Protocol):
@@ -35,29 +35,29 @@ class WithinDistance(Protocol):
 
     @property
     def centre(self) -> FloatArray:
-        """Shape (d,)."""
+        """The centre, shape (d,)."""
         ...
 
     def domain(self, distance: float) -> Domain:
-        """All of them, as a domain."""
+        """Return these points as a domain."""
         ...
 
     def reach(self, distance: float) -> Reach:
-        """The same as a program has it."""
+        """Return these points as a set for programs."""
         ...
 
     def inside(self, points: FloatArray) -> FloatArray:
-        """Points (n, d), moved into the box."""
+        """Move points (n, d) into the box."""
         ...
 
     def distances(self, points: FloatArray) -> FloatArray:
-        """Distances of points (n, d), rounded up, shape (n,)."""
+        """Compute the distances of points (n, d), rounded up, shape (n,)."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class NearestQuestion:
-    """The least distance at which ``c . f`` is positive, or zero where that counts as well.
+    """The least distance at which ``c . f`` is positive, or zero if ties count.
 
     Attributes
     ----------
@@ -66,9 +66,9 @@ class NearestQuestion:
         c.
     around : WithinDistance
     most : float
-        What is farther does not matter; finite.
+        Largest distance that matters; finite.
     ties : bool
-        Whether points where the value is zero count.
+        Whether points with the value zero count.
     least : float
         Distance up to which the value is known to be negative.
     params : Params
@@ -90,7 +90,7 @@ class LeastDistance(PhaseObjective):
     ----------
     question : NearestQuestion
     start : Incumbent, optional
-        Minus the distance of the nearest point that is known, and that point.
+        Minus the distance of the nearest known point, and that point.
     """
 
     def __init__(self, question: NearestQuestion, start: Incumbent | None = None) -> None:
@@ -105,7 +105,7 @@ class LeastDistance(PhaseObjective):
         return met(value, self._nearest)
 
     def at(self, value: float) -> Context:
-        """See `PhaseObjective`: the domain becomes smaller instead."""
+        """See `PhaseObjective`; instead of raising a cutoff, the domain is shrunk."""
         limit = -self.cutoff(value)
         if limit < self._limit:
             self._limit = limit
@@ -122,7 +122,7 @@ class LeastDistance(PhaseObjective):
         return -self._nearest.least
 
     def within(self, nodes: Sequence[Node]) -> list[Node]:
-        """See `PhaseObjective`: the domain may have become smaller since the nodes were made."""
+        """See `PhaseObjective`; the domain may have shrunk since the nodes were made."""
         domain, found = self.context.domain, []
         for node in nodes:
             low, high = np.maximum(node.low, domain.lower), np.minimum(node.high, domain.upper)
@@ -140,7 +140,7 @@ class LeastDistance(PhaseObjective):
         return chosen(self.context, node, found), best
 
     def _reach_of(self, node: Node) -> Callable[[float], Reach]:
-        """The inputs of a node within a distance."""
+        """Return the function that gives the inputs of a node within a distance."""
 
         def reach(distance: float) -> Reach:
             found = self._nearest.around.reach(distance)
@@ -155,18 +155,18 @@ class LeastDistance(PhaseObjective):
         return best if found.point is None else self.challenged(best, found.point)
 
     def challenged(self, best: Incumbent, point: FloatArray) -> Incumbent:
-        """See `PhaseObjective`: of points that count."""
+        """See `PhaseObjective`; only points that count are accepted."""
         found = confirmed_point(self._nearest, point)
         return found if found is not None and found.value > best.value else best
 
 
 def met(value: float, question: NearestQuestion) -> float:
-    """Minus the distance from which on nodes do not matter, where minus `value` is attained."""
+    """Return minus the distance from which on nodes do not matter, if `value` is attained."""
     return max(value * (1.0 - CLOSED), -question.most)
 
 
 def confirmed_point(question: NearestQuestion, point: FloatArray) -> Incumbent | None:
-    """A point that counts in exact arithmetic: the given one, or one a little farther that way."""
+    """Return a point that counts in exact arithmetic: the given one, or one slightly beyond it."""
     centre, around = question.around.centre, question.around
     points = around.inside(centre + (1.0 + BEYOND[:, None]) * (point - centre))
     values = question.network.forward(points) @ question.row

@@ -1,4 +1,4 @@
-"""Nodes: values that are never written to."""
+"""Nodes of the search for values, which are immutable."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ class Node:
     Attributes
     ----------
     phases : ndarray of int8, shape (N,)
-        The last one is the aim's.
+        Phases; the last one is the aim's.
     lower, upper : ndarray, shape (N,)
         Bounds of the pre-activations on the node; the aim's without its bias.
     low, high : ndarray, shape (d,)
         Input box.
     bound : float
-        What the search maximises is not larger on the node.
+        Upper bound of the objective on the node.
     warm_start : WarmStart, optional
-        A start for the pre-activation bounds of the children; it can be found again.
+        Multipliers for the pre-activation bounds of the children; they can be recomputed.
     unit : int
-        The unstable unit to split on; -1 if there is none, or the box is split.
+        The unstable unit to split; -1 if there is none, or if the box is split.
     axis : int
-        The input whose interval is halved; -1 if a unit is decided.
+        The input to bisect; -1 if a unit is split.
     """
 
     phases: FlatPhases
@@ -52,30 +52,30 @@ class Node:
 
     @property
     def proved_bound(self) -> float:
-        """The bound: all bounds are proved."""
+        """The bound, as all bounds are proved."""
         return self.bound
 
     @property
     def nbytes(self) -> int:
-        """About the bytes that it cannot do without."""
+        """See `lipyomo.search.engine.protocol.Node`."""
         return 1024 + 17 * self.phases.size + 16 * self.low.size
 
     @property
     def warm_bytes(self) -> int:
-        """Those of its start."""
+        """Memory of its warm start."""
         return 0 if self.warm_start is None else self.warm_start.nbytes
 
     def cooled(self) -> Node:
-        """The node without its start."""
+        """Return the node without its warm start."""
         return replace(self, warm_start=None)
 
     @property
     def splits(self) -> bool:
-        """Whether it is known what to split it on."""
+        """Whether a unit or an input to split is chosen."""
         return self.unit >= 0 or self.axis >= 0
 
     def sides(self) -> list[Node]:
-        """The two children of the split on its unit, or of its box."""
+        """Return the two children of the split of its unit or box."""
         if self.axis >= 0:
             k, middle = self.axis, 0.5 * (self.low[self.axis] + self.high[self.axis])
             low, high = self.low.copy(), self.high.copy()
@@ -90,12 +90,12 @@ class Node:
 
 
 def arrays_of(nodes: Sequence[Node]) -> Arrays:
-    """Nodes as plain arrays, without their starts."""
+    """Encode nodes as plain arrays, without their warm starts."""
     return {f"node_{name}": np.array([getattr(node, name) for node in nodes]) for name in _STORED}
 
 
 def nodes_of(arrays: Mapping[str, npt.NDArray[Any]]) -> tuple[Node, ...]:
-    """What `arrays_of` wrote."""
+    """Restore what `arrays_of` returned."""
     columns = (arrays[f"node_{name}"] for name in _STORED)
     rows = (dict(zip(_STORED, row, strict=True)) for row in zip(*columns, strict=True))
     return tuple(

@@ -1,4 +1,4 @@
-"""What is maximised on nodes of phases: how they are bounded, and what points are worth."""
+"""The interface of objectives that are maximised by a search over phases."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from lipyomo.search.objectives.program import NodeProgram
 
 
 class PhaseObjective(ABC):
-    """An objective of the search of phases; it travels as what is asked alone.
+    """An objective of the search over phases; pickling it keeps `asked` only.
 
     Parameters
     ----------
     asked : object
-        Picklable; the objective can be made from it.
+        Picklable; the objective can be made from it alone.
     question : ValueQuestion
-        The value that nodes have programs of.
+        The value that the nodes' programs bound.
 
     Attributes
     ----------
     question : ValueQuestion
     context : Context
-        Of it, under the last cutoff.
+        The question's context with the last cutoff.
     """
 
     def __init__(self, asked: Any, question: ValueQuestion) -> None:
@@ -52,38 +52,38 @@ class PhaseObjective(ABC):
 
     @abstractmethod
     def cutoff(self, value: float) -> float:
-        """What bounds have to exceed in order to matter, where `value` is attained."""
+        """Return the bound at or below which nodes are fathomed, if `value` is attained."""
 
     @abstractmethod
     def at(self, value: float) -> Context:
-        """The context under the cutoff that follows from an attained value."""
+        """Return the context for an attained value."""
 
     @abstractmethod
     def first(self, rng: np.random.Generator, clock: Clock) -> Incumbent:
-        """The first look for points."""
+        """Run the first heuristics, and return an incumbent."""
 
     @abstractmethod
     def top(self, node: Node) -> float:
-        """A bound of the whole, once it is narrowed."""
+        """Return a bound of the root, once it is narrowed."""
 
     def within(self, nodes: Sequence[Node]) -> list[Node]:
-        """What of some nodes lies in the domain."""
+        """Restrict nodes to the current domain."""
         return list(nodes)
 
     @abstractmethod
     def judged(self, node: Node, best: Incumbent) -> tuple[Node, Incumbent]:
-        """A node after its program, with what to split it on, and the incumbent after that."""
+        """Solve a node's program; return the node with bound and branching, and the incumbent."""
 
     @abstractmethod
     def challenged(self, best: Incumbent, point: FloatArray) -> Incumbent:
-        """The better one of an incumbent and a point near the given one."""
+        """Return the better of an incumbent and a point near the given one."""
 
     @abstractmethod
     def _on_piece(self, piece: Node, best: Incumbent) -> Incumbent:
-        """The incumbent after the program of a piece that holds it."""
+        """Improve the incumbent by the program of the piece that contains it."""
 
     def polished(self, whole: Node, best: Incumbent) -> Incumbent:
-        """The incumbent after going from piece to piece, each time to the best point of one."""
+        """Improve the incumbent by going from piece to piece, each time to a piece's best point."""
         for _ in range(self.question.params.steps):
             if best.point is None:
                 break
@@ -137,6 +137,6 @@ class Largest(PhaseObjective):
     def _on_piece(self, piece: Node, best: Incumbent) -> Incumbent:
         x, found = best.point, self._program.highest(piece)
         if found.point is not None and x is not None:
-            for step in (1.0, 1.0 + 1e-6):  # on its edge, or a little beyond
+            for step in (1.0, 1.0 + 1e-6):  # on the piece's boundary, or slightly beyond
                 best = self.challenged(best, x + step * (found.point - x))
         return best

@@ -1,4 +1,4 @@
-"""The numbers of this room, in one place."""
+"""All tuning parameters of the searches for values and distances, in one place."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from lipyomo.base.numerics.params import PARAMS as NUMERICS
 
 @dataclass(frozen=True)
 class Params:
-    """What each number trades, and within which range it does not matter.
+    """Parameters of the searches: what each trades off, and the range in which it does not matter.
 
     Attributes
     ----------
     together : int
-        Nodes that are split together: a batch costs less a node, but what its first nodes find
-        comes too late for the others (8 to 32 alike).
+        Nodes that are split together.  Larger batches cost less per node, but what their first
+        nodes find comes too late for the others (8 to 32 perform alike).
     samples : int
-        Points of the first look.
+        Points sampled first.
     starts, steps : int
-        Of the best of them so many ascend, for so many steps; derivatives are looked at so many
-        points before they are bounded.
+        Number of the best samples from which ascents start, and their steps; derivatives are
+        evaluated at `starts` points before they are bounded.
     newton : int
-        Programs that the distance of one node may take.
+        Most programs for the distance of one node.
     cell_inputs : int
-        Most inputs with which entries are bounded in batches of boxes: with six they end nowhere.
+        Most inputs with which entries are bounded in batches of boxes: with six these do not end.
     price : float
-        What violating a row by its range costs where that is allowed, times the sum of all costs.
+        Price of violating an elastic row by its range, relative to the sum of all costs.
     cancelled : float
-        Share of the terms that cancel in a value of which a tolerance is a millionth: less is not
-        told apart from rounding by linear programs, and takes for ever.
+        Least size of values for tolerances, relative to the terms that cancel in them: linear
+        programs cannot resolve smaller values, which would take forever.
     twins : float
-        Share of their ranges by which two units' pre-activations may differ to be twins: more rows
-        against tighter ones.  Weights of eight bits differ by 0.03, strangers by 0.07 at least.
+        Largest difference of twins' pre-activations relative to their ranges: more rows against
+        tighter ones.  For weights of eight bits it is 0.03, for unrelated units at least 0.07.
     """
 
     together: int = TOGETHER

@@ -1,4 +1,4 @@
-"""The pipeline of values of piecewise-linear networks: what the engine asks, answered by steps."""
+"""The pipeline for values of piecewise-linear networks, which implements the engine's interface."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Task:
 
 
 class Pipeline(Searching[Node, Task]):
-    """Searches the largest value, or the least distance.
+    """The search for a largest value or a least distance.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Pipeline(Searching[Node, Task]):
         self._rng = np.random.default_rng(seed)
         self.best = Incumbent()
 
-    # -- what the engine asks of any node ----------------------------------------------------------
+    # -- of any node -------------------------------------------------------------------------------
 
     def cutoff(self, value: float) -> float:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
@@ -104,13 +104,13 @@ class Pipeline(Searching[Node, Task]):
         return replace(found, counters={NODES: len(task.nodes)})
 
     def bounded(self, nodes: Sequence[Node], best: Incumbent, clock: Clock) -> Outcome[Node]:
-        """Nodes after their programs, with a better point if they have one.
+        """Bound nodes by their programs, and collect better points.
 
-        What is not in them, but in the nodes that they were narrowed from, is below the cutoff.
+        The parts by which the nodes have been narrowed are below the cutoff.
         """
         children, closed = [], self.cutoff(best.value)
         for node in nodes:
-            if clock.expired:  # no time for its program: what the parent knew holds
+            if clock.expired:  # no time for its program: the parent's bound holds
                 judged = chosen(self._objective.context, node)
             else:
                 judged, best = self._objective.judged(node, best)
@@ -128,13 +128,13 @@ class Pipeline(Searching[Node, Task]):
         return replace(outcome, best=self.best)
 
     def prove(self, nodes: Sequence[Node], cutoff: float) -> Outcome[Node]:
-        """See `lipyomo.search.engine.protocol.Pipeline`: all bounds are proved."""
+        """See `lipyomo.search.engine.protocol.Pipeline`; all bounds are proved already."""
         done = [node.bound for node in nodes if node.bound <= cutoff]
         left = tuple(node for node in nodes if node.bound > cutoff)
         return Outcome(returned=left, closed=max(done, default=-np.inf))
 
     def improve(self, effort: float, seeds: Sequence[Node], clock: Clock) -> Incumbent | None:
-        """See `lipyomo.search.engine.protocol.Pipeline`: programs of nodes find the points."""
+        """See `lipyomo.search.engine.protocol.Pipeline`; here the nodes' programs find points."""
         return self.best
 
     # -- checkpoints -------------------------------------------------------------------------------

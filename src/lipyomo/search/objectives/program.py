@@ -1,10 +1,10 @@
-"""The largest value on a node by one linear program over its triangle relaxation.
+"""The largest value on a node, by one linear program over its triangle relaxation.
 
-In the variables x (inputs) and y (what unstable units add above their kinks) the rows are those of
-`lipyomo.primal.regions.partial` without margin.  Every row is loosened by the rounding error of its
-own pre-activation, and bounds are recomputed from the row duals (`reach.py`).  In an l1 ball x is
-``p + s - t`` with s, t >= 0, and one row says how long the step is.  A Euclidean ball makes it a
-program of its own (`ball.py`).
+In the variables x (inputs) and y (outputs of unstable units above their kinks) the rows are those
+of `lipyomo.primal.regions.partial` without margin.  Every row is relaxed by the rounding error of
+its own pre-activation, and bounds are recomputed from the row duals (`reach.py`).  In an l1 ball x
+is ``p + s - t`` with s, t >= 0, and one row limits the length of the step.  A Euclidean ball has
+its own solver (`ball.py`).
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from lipyomo.search.objectives.twins import Twins
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What programs say of a node.
+    """The result of a node's program.
 
     Attributes
     ----------
     end : float
-        Of `NodeProgram.highest`: no value is larger; infinite where the solver had no optimum.  Of
-        `NodeProgram.nearest`: nothing is reached before that distance.
+        From `NodeProgram.highest`: upper bound of the values; infinite if the solver finds no
+        optimum.  From `NodeProgram.nearest`: lower bound of the distance.
     point : ndarray, shape (d,), or None
-        Where the relaxation is largest (at that distance, or a little farther).
+        Maximiser of the relaxation (at that distance, or slightly beyond).
     units : ndarray of int, shape (k,)
         Unstable units.
     scores : ndarray, shape (k,)
-        By how much the bound would drop at least if their outputs were right, as the duals have it.
+        Estimated drop of the bound if a unit's output were exact, from the duals.
     """
 
     end: float
@@ -61,11 +61,11 @@ class NodeProgram:
     Parameters
     ----------
     system : UnitSystem
-        Its last unit is the aim.
+        The units; the last one is the aim.
     domain : Domain
     params : Params
     tolerance : float, optional
-        Rounding errors that hold under all phases will do where they are far below it.
+        Rounding errors valid for all phases are used if they are far below it.
     """
 
     def __init__(
@@ -79,14 +79,14 @@ class NodeProgram:
         self._program: LinearProgram | None = None
 
     def highest(self, node: Node) -> Answer:
-        """Bound the largest value of the aim's pre-activation, its bias left out."""
+        """Bound the largest value of the aim's pre-activation, without its bias."""
         form = self._system.form(node.phases)
         node = self._with_all_signs(node)
         known = self._region.rows(form, node)
         rows, shift, error = self._rows(form, known, node.phases)
         reach = replace(self._whole, low=node.low, high=node.high)
         point, proof = self._largest(rows, reach)
-        if point is None:  # nothing of the node has interior, or the solver is at a loss
+        if point is None:  # the node has no interior, or the solver failed
             if self._region.examine(form, node).empty:
                 return Answer(-np.inf)
             point, proof = self._largest(rows, reach, elastic=True)
@@ -97,19 +97,19 @@ class NodeProgram:
     def nearest(
         self, node: Node, reach_of: Callable[[float], Reach], start: float, limit: float
     ) -> Answer:
-        """Bound the distance at which the aim's pre-activation reaches zero, from `start` on.
+        """Bound the distance at which the aim's pre-activation reaches zero from below.
 
-        By Newton's method, from the limit on: multipliers that are best within one distance prove
-        that the value stays below zero up to a larger one, since what they prove is concave in it.
+        It uses Newton's method, starting from the limit: the best multipliers for one distance
+        prove that the value stays negative up to a larger one, as their bound is concave in it.
 
         Parameters
         ----------
         node : Node
-            Its bounds hold up to `limit`.
+            A node whose bounds hold up to `limit`.
         reach_of : callable
-            The inputs within a distance.
+            Returns the inputs within a distance.
         start, limit : float
-            Nothing is reached before `start`; what is beyond `limit` does not matter.
+            A known lower bound of the distance, and the largest distance that matters.
         """
         form = self._system.form(node.phases)
         known = self._region.rows(form, self._with_all_signs(node))
@@ -126,7 +126,7 @@ class NodeProgram:
             if further >= limit:
                 break
             if step <= EQUAL * limit and at <= further:
-                # a little farther, by less than what counts as closed, the value is positive
+                # slightly beyond, by less than the tolerance, the value is positive
                 beyond, _ = self._largest(rows, reach_of(further * (1.0 + CLOSED / 2.0)), True)
                 if beyond is not None:
                     found = replace(found, point=beyond[: form.inputs])
@@ -144,7 +144,7 @@ class NodeProgram:
         start: float,
         limit: float,
     ) -> float:
-        """The largest distance found up to which a proof keeps the value below zero."""
+        """Return the largest distance found up to which a proof keeps the value negative."""
         from scipy.optimize import brentq
 
         def value(t: float) -> float:
@@ -162,10 +162,10 @@ class NodeProgram:
         return start
 
     def _with_all_signs(self, node: Node) -> Node:
-        """The node with bounds of its stable units that hold below the cutoff as well.
+        """Replace bounds of stable units by bounds that are also valid below the cutoff.
 
-        Those of a node say nothing there, and rows that they make superfluous are missing where the
-        program is largest.
+        The node's own bounds only hold above the cutoff, so rows that they make redundant could be
+        missing where the program has its maximum.
         """
         (low, high), open_ = self._plain, node.phases == OPEN
         lower, upper = np.where(open_, node.lower, low), np.where(open_, node.upper, high)
@@ -173,19 +173,19 @@ class NodeProgram:
 
     @cached_property
     def _plain(self) -> tuple[FloatArray, FloatArray]:
-        """Bounds of the pre-activations all over the domain, whatever the cutoff is."""
+        """Bounds of the pre-activations on the whole domain, independent of the cutoff."""
         found = preactivation_bounds(self._system.network, self._domain)
         return np.concatenate(found.lower), np.concatenate(found.upper)
 
     @cached_property
     def twins(self) -> Twins:
-        """Units that are nearly alike all over the domain."""
+        """Pairs of units that are nearly equal on the whole domain."""
         return Twins.of(self._system, self._domain, *self._plain)
 
     def _rows(
         self, form: NodeForm, known: NodeRows, phases: FlatPhases
     ) -> tuple[ReachRows, float, float]:
-        """The rows of a node and its twins, with room for rounding; a constant, and its error."""
+        """Return the rows of a node and its twins, relaxed for rounding; a constant; its error."""
         errors = self._errors(form, known, phases)
         scale = np.ones(len(known.owners))
         scale[: known.counts[0]] = 1.0 / known.size
@@ -198,7 +198,7 @@ class NodeProgram:
         return rows, float(aim[-1]), float(errors[-1])
 
     def _errors(self, form: NodeForm, known: NodeRows, phases: FlatPhases) -> FloatArray:
-        """Rounding errors of pre-activations, and of the rows of units, shape (N,)."""
+        """Bound the rounding errors of pre-activations, and of units' rows, shape (N,)."""
         general = self._system.errors
         if not self._is_rough:
             return general
@@ -212,10 +212,10 @@ class NodeProgram:
     def _violations(
         self, form: NodeForm, rows: NodeRows, point: FloatArray | None, duals: FloatArray
     ) -> tuple[IntArray, FloatArray]:
-        """Unstable units with outputs above the unit's, and what their chords' duals say of it.
+        """Return unstable units, and how much relaxed outputs above their own raise the bound.
 
-        The chords of twins have none, as their own rows bind: what the aim pays for a unit's output
-        stands for it.
+        It is measured by the duals of their chords.  Twins, whose own rows bind instead, use the
+        aim's coefficient of the unit's output.
         """
         signs, inner, chords = rows.counts
         own = slice(signs + inner, signs + inner + chords)
@@ -234,10 +234,10 @@ class NodeProgram:
     def _largest(
         self, rows: ReachRows, reach: Reach, elastic: bool = False
     ) -> tuple[FloatArray | None, Proof]:
-        """Where the costs are largest, and multipliers; no point if the solver finds no optimum.
+        """Maximise the costs; return the maximiser (None if the solver fails) and multipliers.
 
-        If `elastic`, the node's rows may be violated at a price: there is an optimum even if they
-        exclude each other, and its multipliers say so.
+        If `elastic`, the node's rows may be violated at a price: then there is an optimum even if
+        they are infeasible, and its multipliers prove this.
         """
         if reach.norm == "l1":
             return self._in_cross(rows, reach, elastic)
@@ -256,10 +256,10 @@ class NodeProgram:
         cost: FloatArray,
         elastic: int = 0,
     ) -> tuple[FloatArray | None, FloatArray]:
-        """Point and row duals of ``max cost . w, A w <= b, least <= w <= most``.
+        """Return the optimum and row duals of ``max cost . w, A w <= b, least <= w <= most``.
 
-        The first so many rows are `elastic`.  Solvers have absolute tolerances: variables are moved
-        to [-1, 1], and rows and costs have entries of at most one.
+        The first `elastic` rows may be violated.  As solvers have absolute tolerances, variables
+        are scaled to [-1, 1], and rows and costs to entries of at most one.
         """
         middle, half = 0.5 * (least + most), 0.5 * (most - least)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -287,7 +287,7 @@ class NodeProgram:
     def _in_cross(
         self, rows: ReachRows, reach: Reach, elastic: bool
     ) -> tuple[FloatArray | None, Proof]:
-        """The same in an l1 ball."""
+        """Do the same in an l1 ball."""
         assert reach.point is not None
         d, p, unit = reach.low.size, reach.point, reach.sizes
         A, b = rows.within(reach)
@@ -317,5 +317,5 @@ class NodeProgram:
 
 
 def _value(bound: float, shift: float, error: float) -> float:
-    """A bound of the costs as one of the aim, which may be off by so much."""
+    """Convert a bound of the costs to one of the aim, whose rounding error is added."""
     return bound + shift + error + 4.0 * UNIT * (abs(bound) + abs(shift))

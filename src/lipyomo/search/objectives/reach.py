@@ -1,11 +1,11 @@
-"""Where a program's inputs may be: a box, rows, and a ball; and what multipliers prove there.
+"""The set of a program's inputs (a box, rows, and a ball), and bounds that multipliers prove on it.
 
 For row multipliers y >= 0 and any *pull* q, every (x, y') in box and rows, with x in the ball, has
 
     c . w  <=  y . b + max over the box of (c - A^T y - q) . w  +  q . p + r |q|_dual,
 
-whatever a solver did: rows and box by weak duality, what the pull takes from the costs of the
-inputs by the ball.  In a weighted ball, |(x - p) / w| <= r, the norm is that of w q.
+independent of the solver: rows and box are bounded by weak duality, and the part q of the inputs'
+costs by the ball.  In a weighted ball, |(x - p) / w| <= r, the norm is that of w q.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Reach:
     A, b : ndarray, shapes (k, d) and (k,)
         Rows ``A x <= b``.
     norm : {'l1', 'l2'} or None
-        Of the ball ``|(x - point) / weights| <= radius``, if there is one.
+        Norm of the ball ``|(x - point) / weights| <= radius``, if there is one.
     point : ndarray, shape (d,)
     radius : float
     weights : ndarray, shape (d,), or None
@@ -49,7 +49,7 @@ class Reach:
 
     @classmethod
     def of(cls, domain: Domain) -> Reach:
-        """That of a domain."""
+        """Return a domain as a set of inputs."""
         rows, ball = np.asarray(domain.rows.A.toarray()), domain.ball
         found = domain.lower, domain.upper, rows, domain.rows.b
         return cls(*found) if ball is None else cls(*found, ball.norm, ball.point, ball.radius)
@@ -60,7 +60,7 @@ class Reach:
         return np.ones_like(self.low) if self.weights is None else self.weights
 
     def pulled(self, pull: FloatArray) -> float:
-        """The largest product of a pull (d,) with a point of the ball, rounded up."""
+        """Return the largest product of a pull (d,) with a point of the ball, rounded up."""
         if self.point is None or not pull.any():
             return 0.0
         weighted = self.sizes * pull
@@ -79,7 +79,7 @@ class ReachRows:
     A, b : ndarray, shapes (r, d + F) and (r,)
     cost : ndarray, shape (d + F,)
     least, most : ndarray, shape (F,)
-        Of y.
+        Range of y.
     """
 
     A: FloatArray
@@ -89,17 +89,17 @@ class ReachRows:
     most: FloatArray
 
     def box(self, reach: Reach) -> tuple[FloatArray, FloatArray]:
-        """The box of w."""
+        """Return the box of w."""
         return np.append(reach.low, self.least), np.append(reach.high, self.most)
 
     def within(self, reach: Reach) -> tuple[FloatArray, FloatArray]:
-        """All rows, those of the inputs' set included."""
+        """Return all rows, including those of the inputs' set."""
         beside = np.zeros((len(reach.A), self.cost.size))
         beside[:, : reach.low.size] = reach.A
         return np.concatenate([self.A, beside]), np.concatenate([self.b, reach.b])
 
     def proved(self, reach: Reach, proof: Proof) -> float:
-        """An upper bound of the costs in a reach, from multipliers of any origin."""
+        """Prove an upper bound of the costs on a set of inputs, from arbitrary multipliers."""
         A, b = self.within(reach)
         rest, d = self.cost.copy(), reach.low.size
         rest[:d] -= proof.pull
@@ -112,14 +112,14 @@ class ReachRows:
 
 @dataclass(frozen=True, eq=False)
 class Proof:
-    """Multipliers.
+    """Multipliers that prove a bound.
 
     Attributes
     ----------
     duals : ndarray, shape (r + k,)
-        Of the rows of a node, and of those of a reach; not negative.
+        Nonnegative multipliers of the rows of a node, and of those of the inputs' set.
     pull : ndarray, shape (d,)
-        What of the inputs' costs the ball bounds.
+        The part of the inputs' costs that is bounded by the ball.
     """
 
     duals: FloatArray

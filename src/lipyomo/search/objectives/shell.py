@@ -1,10 +1,10 @@
-"""Lie derivatives on a shell of V, on boxes: where ``low <= V(x) <= high``.
+"""Lie derivatives on a shell of V, where ``low <= V(x) <= high``, by boxes.
 
-On a box V lies between two affine functions.  A box on which the upper one stays below the shell,
-or the lower one above it, holds no point of it.  On any other box each end of the shell is an
-affine function c(x) that is nonnegative at all points of the shell, and so ``l c(x)`` may be
-added to what bounds the derivative, for every l >= 0: the maximum over the box is convex and
-piecewise linear in l, with breaks where a coefficient vanishes, and the best of these is taken.
+On a box V lies between two affine functions.  If the upper one stays below the shell, or the lower
+one above it, the box contains no point of the shell.  Otherwise each end of the shell gives an
+affine function c(x) that is nonnegative on the shell, so ``l c(x)`` may be added to the bound of
+the derivative for every l >= 0.  Its maximum over the box is convex and piecewise linear in l, with
+breaks where a coefficient vanishes; the best of these breaks is used.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ShellQuestion(FieldQuestion):
     ----------
     level : ndarray, shape (m,)
     shell : (float, float)
-        Low and high; either may be infinite.
+        Low and high end; either may be infinite.
     """
 
     _: KW_ONLY
@@ -38,7 +38,7 @@ class ShellQuestion(FieldQuestion):
     shell: tuple[float, float]
 
     def cutoff(self, value: float) -> float:
-        """See `ValueQuestion.cutoff`: before a point of the shell is known, every bound matters."""
+        """See `ValueQuestion.cutoff`; minus infinity while no point of the shell is known."""
         return -np.inf if value == -np.inf else super().cutoff(value)
 
     def values(self, points: FloatArray) -> FloatArray:
@@ -101,7 +101,7 @@ def _held(
     terms: FloatArray,
     unit: float,
 ) -> tuple[Above, BoolArray]:
-    """With the best multiple of an affine function that is nonnegative on the shell.
+    """Add the best multiple of an affine function that is nonnegative on the shell.
 
     Parameters
     ----------
@@ -110,9 +110,9 @@ def _held(
     c : (ndarray, ndarray), shapes (N, d) and (N,)
         Its coefficients and constants.
     terms : ndarray, shape (N,)
-        The size of what the constants are sums of.
+        Sums of the absolute values of the constants' terms.
     unit : float
-        Of rounding.
+        Relative rounding error.
 
     Returns
     -------

@@ -1,7 +1,7 @@
-"""Values of smooth and mixed networks on boxes, bounded by affine maps.
+"""Values of smooth and mixed networks on boxes, bounded by affine functions.
 
-It is the search of their constants (`lipyomo.search.spaces.boxes`) without directions: the
-objective is ``c . f`` itself, collapsed backwards as a whole over affine bounds of the units.
+This is the search for their constants (`lipyomo.search.spaces.boxes`) without directions: the
+objective ``c . f`` itself is back-substituted through affine bounds of the units.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Value(Objective):
     ----------
     question : ValueQuestion
     context : Context, optional
-        By default that of the network under c.
+        By default that of the network ``c . f``.
     """
 
     def __init__(self, question: ValueQuestion, context: Context | None = None) -> None:
@@ -58,7 +58,7 @@ class Value(Objective):
         return found
 
     def whole(self) -> Boxes:
-        """See `Objective`: one box, without directions."""
+        """See `Objective`; a single box, without directions."""
         whole = super().whole().take(slice(0, 1))
         still = np.zeros_like(whole.v_low)
         return replace(whole, v_low=still, v_high=still)
@@ -75,7 +75,7 @@ class Value(Objective):
 
 
 def bounded_by_value(context: Context, boxes: Boxes, cutoff: float) -> Bounded:
-    """Boxes with bounds of the value, and what these owe to each input and phase."""
+    """Bound the value on boxes, and score inputs and phases."""
     known = relaxed(context, boxes, (boxes.v_low, boxes.v_high))
     head, count = context.question.problem.network.head, len(boxes)
     weights, shift = np.repeat(context.head, count, axis=0), float(head.bias[0])

@@ -1,8 +1,8 @@
-"""Distances of smooth and mixed networks: boxes, and how near they come.
+"""Distances of smooth and mixed networks, by boxes.
 
-On a box the value has an affine function above it, so that it reaches zero only in a half-space.
-How near that comes to the centre within the box is a lower bound of the distance; it is off by the
-square of the box's width, as the affine function is.
+On a box the value has an affine upper bound, so it can only reach zero in a half-space.  The
+distance from the centre to this half-space within the box is a lower bound; like the affine bound,
+its error is quadratic in the box's width.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ class Distance(Value):
     Parameters
     ----------
     question : NearestQuestion
-        Of a network with smooth units, in a norm by name.
+        A question about a network with smooth units, with a named norm.
     start : Incumbent, optional
-        Minus the distance of the nearest point that is known, and that point.
+        Minus the distance of the nearest known point, and that point.
     """
 
     def __init__(self, question: NearestQuestion, start: Incumbent | None = None) -> None:
         reach = question.around.reach(question.most)
-        whole = Box(reach.low, reach.high)  # the rest is what distances are for
+        whole = Box(reach.low, reach.high)  # the ball is respected by the distances
         self._value = ValueQuestion(question.network, question.row, whole, params=question.params)
         super().__init__(self._value)
         self.question, self._start = question, start or Incumbent()
@@ -47,16 +47,16 @@ class Distance(Value):
         return met(value, self.question)
 
     def values(self, points: FloatArray) -> FloatArray:
-        """Those whose sign counts."""
+        """See `Objective`; here the values of ``c . f``, whose sign matters."""
         return self._value.values(points)
 
     def first(self, rng: np.random.Generator, clock: Clock) -> Incumbent:
-        """See `Objective`: towards the point that is known."""
+        """See `Objective`; starts from the known point."""
         point = self._start.point
         return self._start if point is None else self.challenged(self._start, point)
 
     def improved(self, best: Incumbent, boxes: Boxes, clock: Clock) -> Incumbent:
-        """See `Objective`: boxes show where the points are."""
+        """See `Objective`; points are found while boxes are bounded."""
         return best
 
     def root(
@@ -67,7 +67,7 @@ class Distance(Value):
         return super().root(best, clock, on_progress)
 
     def bounded(self, boxes: Boxes, cutoff: float) -> Bounded:
-        """Boxes with minus the distances from which on their values may be positive."""
+        """See `Objective`; bounds are minus the least distance at which a value may be positive."""
         reach = self.question.around.reach(-cutoff)
         low, high = np.maximum(boxes.low, reach.low), np.minimum(boxes.high, reach.high)
         near = np.asarray((low <= high).all(axis=1))
@@ -76,7 +76,7 @@ class Distance(Value):
         found = bounded_by_value(self.context, some, 0.0)
         bounds = np.minimum(-self._closest(found)[0], boxes.bounds)
         bounds = np.minimum(bounds, -self.question.least)
-        bounds = np.where(near & (found.top >= 0.0), bounds, cutoff)  # or else farther than that
+        bounds = np.where(near & (found.top >= 0.0), bounds, cutoff)  # others are farther away
         return replace(found, boxes=replace(found.boxes, bounds=bounds))
 
     def evaluated(
@@ -91,15 +91,15 @@ class Distance(Value):
         return best, np.abs(found.top - self.values(left.middle)) < 2.0 * found.fuzz
 
     def _closest(self, found: Bounded) -> tuple[FloatArray, FloatArray]:
-        """Lower bounds (N,) of the distances at which the affine functions reach zero, and where.
+        """Lower bounds (N,) of the distances at which affine bounds reach zero, and these points.
 
-        The functions' constants follow from their maxima over the boxes, rounded up.
+        The constants of the affine functions follow from their maxima over the boxes, rounded up.
         """
         boxes, reach = found.boxes, self.question.around.reach(self.question.most)
         sides = found.x * boxes.low, found.x * boxes.high
         sizes = np.maximum(*map(np.abs, sides)).sum(axis=1) + np.abs(found.top)
         error = gamma(2 * found.x.shape[1] + 4) * sizes
-        with np.errstate(invalid="ignore"):  # infinite bounds say nothing
+        with np.errstate(invalid="ignore"):  # for infinite bounds
             constant = found.top - np.maximum(*sides).sum(axis=1) + error
         centre = self.question.around.centre
         steps = steps_of((boxes.low, boxes.high), (found.x, constant), centre, reach.weights)
@@ -108,7 +108,7 @@ class Distance(Value):
         return distances, np.clip(points, boxes.low, boxes.high)
 
     def challenged(self, best: Incumbent, point: FloatArray) -> Incumbent:
-        """Towards a point, and on to the nearest points at which linearised values are zero."""
+        """Go towards a point until the value is zero, and then iterate on linearised values."""
         around, step = self.question.around, point - self.question.around.centre
         for _ in range(self.question.params.steps):
             last, share = best.value, self._crossed(step)
@@ -124,7 +124,7 @@ class Distance(Value):
         return best
 
     def _linearised(self, point: FloatArray) -> FloatArray:
-        """The least step from the centre to where the value is zero if it is affine."""
+        """Return the shortest step from the centre to a zero of the linearised value."""
         around, slope = self.question.around, self._value.gradients(point[None])
         reach, value = around.reach(self.question.most), self.values(point[None])
         box, affine = (reach.low[None], reach.high[None]), (slope, value - slope @ point)
@@ -132,7 +132,7 @@ class Distance(Value):
         return np.asarray(shortest_steps(steps, reach.norm or "linf")[1][0] * reach.sizes)
 
     def _crossed(self, step: FloatArray) -> float | None:
-        """A share of a step from the centre at which the value is zero, or hardly more."""
+        """Return the share of a step from the centre at which the value is about zero, or None."""
         from scipy.optimize import brentq
 
         around = self.question.around
@@ -140,7 +140,7 @@ class Distance(Value):
         def value(share: float) -> float:
             return float(self.values(around.inside((around.centre + share * step)[None]))[0])
 
-        for share in (1.0, 2.0):  # there, or beyond
+        for share in (1.0, 2.0):  # at the step's end, or beyond
             if value(share) > 0.0:
                 return float(brentq(value, 0.0, share, xtol=1e-12)) if value(0.0) < 0.0 else None
         return None

@@ -1,19 +1,18 @@
-"""Units that are nearly alike, as those of a network and of its rounded weights are.
+"""Twins: units that are nearly equal, as in the difference of a network and its quantised version.
 
-If two units have pre-activations z and z' with ``l <= z - z' <= u``, then what they add above their
-kinks differs by less: ``y - y'`` lies between 0 and z - z', so that with u+ = max(u, 0) and
-l- = min(l, 0)
+If two units have pre-activations z and z' with ``l <= z - z' <= u``, their outputs above the kinks
+differ by less: ``y - y'`` lies between 0 and z - z', so that with u+ = max(u, 0) and l- = min(l, 0)
 
     y - y' <= u+ (z - z' - l-) / (u+ - l-),        y' - y <= l- (z - z' - u+) / (u+ - l-).
 
-Triangles of each unit alone know nothing of that: they leave open what both units are, and so what
-they differ by.  Differences of pre-activations are bounded layer by layer: in
+The triangle relaxations of the single units do not imply this.  Differences of pre-activations are
+bounded layer by layer: in
 
     z - z' = (F - F') h - (S - S') e + b - b'
 
-the twins of the layer before are read as one unit h, with the sum F of their weights, less what the
-other one falls short of it, e, with its own weights S (Paulsen, Wang, Wang: ReluDiff, 2020, for two
-networks side by side).
+twins of the previous layer are written as one unit h, with the sum F of their weights, minus the
+difference e of the two, with the second one's weights S (Paulsen, Wang, Wang: ReluDiff, 2020, for
+two networks in parallel).
 """
 
 from __future__ import annotations
@@ -34,15 +33,15 @@ from lipyomo.search.objectives.params import PARAMS
 
 @dataclass(frozen=True, eq=False)
 class Twins:
-    """Pairs of units, and bounds of what they differ by.
+    """Pairs of units, and bounds of their differences.
 
     Attributes
     ----------
     first, second : ndarray of int, shape (K,)
     low, high : ndarray, shape (K,)
-        Of the first one's pre-activation less the second one's, over a domain.
+        Bounds of the first one's pre-activation minus the second one's, on a domain.
     largest : float
-        No pre-activation of the last unit is larger.
+        Upper bound of the last unit's pre-activation.
     """
 
     first: IntArray
@@ -53,15 +52,15 @@ class Twins:
 
     @classmethod
     def of(cls, system: UnitSystem, domain: Domain, lower: FloatArray, upper: FloatArray) -> Twins:
-        """The twins among the units of a system; none where dense layers take too much memory.
+        """Find the twins among the units of a system; none if dense layers need too much memory.
 
         Parameters
         ----------
         system : UnitSystem
         domain : Domain
-            Bounded.
+            A bounded domain.
         lower, upper : ndarray, shape (N,)
-            Bounds of all pre-activations over the domain, but for the system's errors.
+            Bounds of all pre-activations on the domain, up to the system's errors.
         """
         none = np.zeros(0, dtype=np.intp)
         if any(8 * v.units * max(v.units, v.inputs) > BATCH for v in system.network.hidden):
@@ -72,7 +71,7 @@ class Twins:
         for i, layer in enumerate(system.network.hidden):
             span = system.span(i)
             room = system.errors[span]
-            with np.errstate(all="ignore"):  # what is no number makes no twins
+            with np.errstate(all="ignore"):  # NaN gives no twins
                 found = _pairs(layer, before, lower[span] - room, upper[span] + room)
             pairs.append(np.stack([found.first, found.second]) + span.start)
             differences.append(found.difference)
@@ -84,12 +83,12 @@ class Twins:
     def rows(
         self, errors: FloatArray, form: NodeForm, phases: FlatPhases, reach: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Rows ``A w <= b`` in w = (x, y) for the twins of which one is open at least.
+        """Return rows ``A w <= b`` in w = (x, y) for the twins of which at least one is open.
 
         Parameters
         ----------
         errors : ndarray, shape (N,)
-            What pre-activations are off by.
+            Bounds of the errors of pre-activations.
         form : NodeForm
         phases : ndarray of int8, shape (N,)
         reach : ndarray, shape (d + F,)
@@ -99,8 +98,8 @@ class Twins:
         -------
         A : ndarray, shape (r, d + F)
         b : ndarray, shape (r,)
-            With room for the errors of both pre-activations, which may come in twice, for those
-            of the rows' entries, four operations each, and for that of the slope.
+            Relaxed by twice the errors of both pre-activations, by those of the rows' entries, with
+            four operations each, and by that of the slope.
         """
         some = np.flatnonzero((phases[self.first] == OPEN) | (phases[self.second] == OPEN))
         i, j = self.first[some], self.second[some]
@@ -119,7 +118,7 @@ class Twins:
 
 @dataclass(frozen=True, eq=False)
 class _Pairs:
-    """Ranges (n,) of a layer's units, or of what they pass on, and pairs with their differences."""
+    """Ranges (n,) of a layer's pre-activations or outputs, and pairs with their differences."""
 
     low: FloatArray
     high: FloatArray
@@ -129,9 +128,9 @@ class _Pairs:
 
 
 def _pairs(layer: Layer, before: _Pairs, low: FloatArray, high: FloatArray) -> _Pairs:
-    """The pre-activations of a layer in given ranges, in narrower ones, and the twins among them.
+    """Tighten given ranges of a layer's pre-activations, and find the twins among them.
 
-    The terms of a sum are at most ``|W| size + |b|`` with twice the sizes of both twins.
+    The terms of a sum are at most ``|W| size + |b|``, with twice the sizes of both twins.
     """
     size = np.maximum(np.abs(before.low), np.abs(before.high))
     i, j = before.first, before.second
@@ -157,7 +156,7 @@ def _pairs(layer: Layer, before: _Pairs, low: FloatArray, high: FloatArray) -> _
 def _range(
     F: FloatArray, S: FloatArray, b: FloatArray, before: _Pairs
 ) -> tuple[FloatArray, FloatArray]:
-    """The range of ``F h - S e + b``, but for rounding."""
+    """Return the range of ``F h - S e + b``, up to rounding."""
     up, down = np.maximum(F, 0.0), np.minimum(F, 0.0)
     plus, minus = np.maximum(S, 0.0), np.minimum(S, 0.0)
     least, most = before.difference
@@ -167,7 +166,7 @@ def _range(
 
 
 def _nearest(rows: FloatArray, layer: Layer) -> tuple[IntArray, IntArray]:
-    """Units of equal slopes, each of which is the other one's nearest by rows."""
+    """Return pairs of units with equal slopes whose rows are mutually nearest."""
     squares = np.square(rows).sum(axis=1)
     far = squares[:, None] + squares - 2.0 * rows @ rows.T
     alike = (layer.left == layer.left[:, None]) & (layer.right == layer.right[:, None])
@@ -180,7 +179,7 @@ def _nearest(rows: FloatArray, layer: Layer) -> tuple[IntArray, IntArray]:
 
 
 def _passed_on(layer: Layer, units: _Pairs) -> _Pairs:
-    """Ranges of what units pass on: products with their slopes, one operation each."""
+    """Return ranges of the outputs: products with slopes, one operation each."""
     ends = np.stack([units.low, units.high])
     values = np.where(ends > 0.0, layer.right, layer.left) * ends
     crossing = (units.low < 0.0) & (units.high > 0.0)
@@ -198,7 +197,7 @@ def _passed_on(layer: Layer, units: _Pairs) -> _Pairs:
 
 
 def _above(form: NodeForm, phases: FlatPhases, units: IntArray) -> FloatArray:
-    """What units add above their kinks, as rows in (x, y, 1)."""
+    """Return the outputs of units above their kinks, as rows in (x, y, 1)."""
     rows = np.where((phases[units] == RIGHT)[:, None], form.maps[units], 0.0)
     is_open = np.flatnonzero(phases[units] == OPEN)
     rows[is_open, form.variables + np.searchsorted(form.units, units[is_open])] = 1.0
