@@ -1,1 +1,1 @@
-"""What knows no networks: errors, arguments, arrays, numbers, the machine, pictures."""
+"""Foundations without networks: errors, arguments, arrays, numerics, the system, pictures."""

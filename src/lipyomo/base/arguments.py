@@ -1,4 +1,4 @@
-"""Reading what callers pass: numbers that are real, counts that are whole, one sentence else."""
+"""Validation of the callers' arguments, with one-sentence error messages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lipyomo.base.quantities import read_bytes, read_seconds
 def real_numbers(
     values: object, what: str, error: type[LipyomoError], copy: bool = True
 ) -> npt.NDArray[np.float64]:
-    """Read real numbers, as an array of any shape.
+    """Convert real numbers to an array, of any shape.
 
     Parameters
     ----------
@@ -27,14 +27,14 @@ def real_numbers(
     what : str
         Names the argument in messages, such as ``the center of the ball``.
     error : type
-        What to raise.
+        Type of the exception.
     copy : bool, optional
-        Whether the caller keeps the array.
+        Whether to return a copy, for callers that keep the array.
 
     Raises
     ------
     LipyomoError
-        Of type `error`, if these are not real numbers: text, complex or ragged ones.
+        Of type `error`, if these are not real numbers (text, complex, ragged lists).
     """
     if isinstance(values, np.ndarray) and values.dtype == np.float64:
         return values.copy() if copy else values
@@ -127,7 +127,7 @@ def memory_size(value: Any, what: str, error: type[LipyomoError]) -> int:
 def _in_words(
     value: Any, read: Callable[[str], float], what: str, error: type[LipyomoError]
 ) -> Any:
-    """What a text says; other values as they are."""
+    """Read `value` if it is text; return other values unchanged."""
     try:
         return read(value) if isinstance(value, str) else value
     except ValueError as trouble:
@@ -140,7 +140,7 @@ def one_of(value: Any, choices: Collection[Any], what: str, error: type[LipyomoE
     Raises
     ------
     LipyomoError
-        Of type `error`, with the values.
+        Of type `error`; the message lists the values.
     """
     try:
         found = value in choices
@@ -159,14 +159,14 @@ def instance(
     Raises
     ------
     LipyomoError
-        Of type `error`, with the remedy.
+        Of type `error`; the message has the remedy.
     """
     if not isinstance(value, kind):
         raise error(f"{what} is {brief(value)}.  Remedy: {remedy}")
 
 
 def number_or_text(text: str) -> int | float | str:
-    """What an entry of a table, or the value of an option, was written as."""
+    """Convert an entry of a table, or the value of an option, to a number if it is one."""
     for kind in (int, float):
         try:
             return kind(text)
@@ -176,7 +176,7 @@ def number_or_text(text: str) -> int | float | str:
 
 
 def brief(value: object) -> str:
-    """A value in a few words, for messages."""
+    """Return a short representation of a value, for messages."""
     text = repr(value).replace("\n", " ")
     if len(text) > 60:
         text = text[:57] + "..."
@@ -185,12 +185,12 @@ def brief(value: object) -> str:
 
 
 def deprecated(old: str, new: str) -> None:
-    """Warn of a name that the next version will not know."""
+    """Warn of a name that the next version removes."""
     warn_caller(f"{old} goes with the next version: use {new}", DeprecationWarning)
 
 
 def warn_caller(text: str, kind: type[Warning]) -> None:
-    """Warn of a line outside of this package: the nearest one that led here."""
+    """Issue a warning that points to the nearest caller outside of this package."""
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back

@@ -1,4 +1,4 @@
-"""The arrays that are passed around, and what both kinds of matrices have done to them."""
+"""Types of arrays, and operations for both dense and sparse matrices."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ IntArray: TypeAlias = npt.NDArray[np.intp]
 Matrix: TypeAlias = "FloatArray | sp.csr_array"
 Array = TypeVar("Array", bound="npt.NDArray[Any]")
 Pattern: TypeAlias = "tuple[BoolArray, ...]"
-"""One boolean array a hidden layer: True where the unit is on its right-hand slope."""
+"""One boolean array per hidden layer: True where the unit is on its right-hand slope."""
 
 
 def keep_memory() -> None:
-    """Have this process keep the memory of arrays that it frees, for the next ones.
+    """Make the allocator of this process reuse the memory of freed arrays.
 
-    The GNU C library gives large pieces back to the system, which hands out others page by page: 5
-    to 12 % of a search's time.  Pieces count as large when they are larger than any that was freed
-    before, up to 32 MB.  With other libraries nothing happens.
+    The GNU C library returns large blocks to the system, and new ones are mapped page by page: 5 to
+    12 % of a search's time.  Its threshold rises to the largest block that was freed before, up to
+    32 MB; so one such block is freed here.  Other libraries are not affected.
     """
     np.empty(BATCH - MEGABYTE, dtype=np.uint8)  # with what the library keeps beside it
 
 
 def read_only(values: Array) -> Array:
-    """`values`, which cannot be written to any more."""
+    """Make `values` read-only and return it."""
     values.setflags(write=False)
     return values
 
@@ -41,22 +41,22 @@ def dense(matrix: Matrix) -> FloatArray:
 
 
 TOGETHER = 16
-"""Problems of a kind that are worked on together, which costs less each: functionals that are
-substituted back, nodes that are split, points that ascend.  What the first ones find comes too late
-for the others (8 to 32 alike)."""
+"""Batch size for back-substituted functionals, branched nodes and ascending points.  Larger batches
+cost less each, but what the first members find comes too late for the others (8 to 32 perform
+alike)."""
 
 DENSE = 0.1
-"""Share of entries from which a sparse matrix takes as long as a dense one, and is kept as such."""
+"""Density from which sparse matrices are no faster than dense ones, and are stored as dense."""
 
 LITTLE = 1 << 12
-"""Entries up to which a dense array is quicker, however many of them are zero."""
+"""Number of entries up to which dense arrays are faster, however many of them are zero."""
 
 FAINT = float(np.sqrt(np.finfo(np.float64).tiny) / np.finfo(np.float64).eps)
-"""Lengths above this are not changed by the underflow of squares."""
+"""Euclidean norms above this are not affected by the underflow of squares."""
 
 
 def lengths(values: Matrix, axis: int = -1) -> FloatArray:
-    """Euclidean lengths along an axis; squares of faint entries do not underflow."""
+    """Return Euclidean norms along an axis, scaled where squares of small entries underflow."""
     if not isinstance(values, np.ndarray):
         top = np.asarray(abs(values).max(axis=1).todense()).reshape(-1)
         rows = scaled_rows(values, np.exp2(np.minimum(-np.frexp(top)[1], 1000.0)))
@@ -71,38 +71,38 @@ def lengths(values: Matrix, axis: int = -1) -> FloatArray:
 
 
 def middles(low: FloatArray, high: FloatArray) -> FloatArray:
-    """The middles of intervals, inside in spite of rounding."""
+    """Return midpoints of intervals, which lie inside in spite of rounding."""
     return np.clip(low + 0.5 * (high - low), low, high)
 
 
 def ranges(low: FloatArray, high: FloatArray) -> FloatArray:
-    """Widths of intervals; one where an interval has no end, or is a point."""
+    """Return widths of intervals; one where an interval is unbounded, or is a point."""
     width = high - low
     return np.where(np.isfinite(width) & (width > 0), width, 1.0)
 
 
 def scaled_rows(matrix: Matrix, scale: FloatArray) -> Matrix:
-    """``diag(scale) @ matrix``, one a row of `scale`; sparse matrices stay so."""
+    """Return ``diag(scale) @ matrix``, one for each row of `scale`; sparse matrices stay sparse."""
     if isinstance(matrix, np.ndarray):
         return np.asarray(scale[..., None] * matrix)
     return sp.csr_array(sp.diags_array(scale) @ matrix)
 
 
 def scaled_columns(matrix: Matrix, scale: FloatArray) -> Matrix:
-    """``matrix @ diag(scale)``; sparse matrices stay so."""
+    """Return ``matrix @ diag(scale)``; sparse matrices stay sparse."""
     if isinstance(matrix, np.ndarray):
         return np.asarray(matrix * scale)
     return sp.csr_array(matrix @ sp.diags_array(scale))
 
 
 def sparse_product(left: Matrix, right: Matrix) -> Matrix:
-    """A product that is sparse while that pays."""
+    """Return the product, sparse only where that is faster."""
     found = left @ right
     return found if isinstance(found, np.ndarray) else compact(sp.csr_array(found))
 
 
 def compact(matrix: Matrix) -> Matrix:
-    """The matrix, dense if it is small, or a sparse one has many entries."""
+    """Return the matrix, converted to dense if it is small or has many nonzeros."""
     if isinstance(matrix, np.ndarray):
         return matrix
     rows, columns = matrix.shape

@@ -1,12 +1,11 @@
-"""The clock that every step is given: how much time is left, what fits, whether it has to end.
+"""Clocks with time limits, and predictions whether a step ends in time.
 
-How long dense linear algebra takes is known by its size, and on the machine of the moment.
-`seconds_of` turns operations into seconds of one quiet core, at one rate: calls of milliseconds
-take up to four times as long, those of many seconds half of it (Newton steps with 30 to 1,700 open
-units).
+The time of dense linear algebra is predicted by its size.  `seconds_of` converts operations into
+seconds of one idle reference core, at a constant rate: calls of milliseconds take up to four times
+as long, those of many seconds half of it (Newton steps with 30 to 1,700 unstable units).
 
-`fits` compares with time that is left.  Unless that is ample, it first times a factorisation and a
-product here and now, which tells a slow or busy machine from that core.
+`fits` compares predictions with the time left.  Unless that is ample, it times a factorisation and
+a product first, to allow for a machine that is slower than the reference core, or busy.
 """
 
 from __future__ import annotations
@@ -24,34 +23,34 @@ from lipyomo.base.numerics.params import PARAMS
 
 
 def seconds_of(operations: float) -> float:
-    """About how long so many operations take on one quiet core."""
+    """Predict the seconds of so many operations on one idle reference core."""
     return operations / PARAMS.rate
 
 
 def dense_entries(matrix: Matrix) -> float:
-    """How many entries of a dense matrix take as much time as those of this one."""
+    """Return the number of entries of a dense matrix that costs as much as this one."""
     return float(matrix.size) / (1.0 if isinstance(matrix, np.ndarray) else DENSE)
 
 
 def model_terms(weights: Iterable[Matrix]) -> float:
-    """About how many terms the model of a network has."""
+    """Estimate the number of terms in the optimisation model of a network."""
     return 2.0 * sum(weight.size for weight in weights)
 
 
 def model_seconds(weights: Iterable[Matrix]) -> float:
-    """About how long a network's model takes to be written and handed to a solver."""
+    """Predict the seconds of building a network's model and passing it to a solver."""
     imports = 0.0 if "pyomo.environ" in sys.modules else PARAMS.pyomo
     return model_terms(weights) / PARAMS.terms + imports
 
 
 def pace() -> float:
-    """Wall-clock seconds here for a predicted second, at least a half; some milliseconds' trial."""
+    """Measure the wall-clock seconds of a predicted second, at least 0.5, in a few milliseconds."""
     return _trial(int(time.monotonic() / PARAMS.age))
 
 
 @lru_cache(maxsize=1)
 def _trial(_: int) -> float:
-    """The trial of one period."""
+    """Run the measurement of `pace`, once per period."""
     n = PARAMS.order
     matrix = np.random.default_rng(0).standard_normal((n, n))
     began = time.perf_counter()
@@ -60,12 +59,12 @@ def _trial(_: int) -> float:
 
 
 def fits(seconds: float, left: float) -> bool:
-    """Whether what is predicted to take so many seconds ends within those that are left.
+    """Return whether a step of so many predicted seconds ends within the time left.
 
     Parameters
     ----------
     seconds : float
-        Of one quiet core, as `seconds_of` has them.
+        Of one idle reference core, as predicted by `seconds_of`.
     left : float
         Wall-clock seconds; may be infinite.
     """
@@ -75,35 +74,35 @@ def fits(seconds: float, left: float) -> bool:
 
 
 PAUSE_SHARE = 0.01
-"""Least time between two savings, or two rows of a history, as a share of what has passed; and most
-of the time that goes into writing checkpoints."""
+"""Least time between two checkpoints, or two rows of a history, as a share of the elapsed time; and
+the largest share of time spent on writing checkpoints."""
 
 PART = 0.5
-"""Of the time left, what a step may take that others have to follow."""
+"""Share of the time left for a step that is followed by others."""
 
 
 class Clock:
-    """Seconds since a beginning, and whether one has to end.
+    """A clock with a time limit and a stop request.
 
     Parameters
     ----------
     limit : float, optional
         Seconds from `began` on.
     should_stop : callable, optional
-        Polled; once True, the clock stays stopped.
+        Polled; once it has returned True, the clock stays interrupted.
     began : float, optional
-        Value of `now` at which the clock began; the present by default.
+        Value of `now` at the start of the clock; the current one by default.
     now : callable, optional
-        Where the time comes from.
+        Returns the time in seconds.
     around : Clock, optional
-        The clock that this one is a part of: it is curtailed with this one.
+        The enclosing clock, which is curtailed together with this one.
 
     Attributes
     ----------
     curtailed : bool
-        Whether something was left out because it would not have ended in time.
+        Whether a step was skipped because it would not have ended in time.
     stopped : bool
-        Whether `stop` was called, as it is for Ctrl-C, whatever `should_stop` says.
+        Whether `stop` was called, as for Ctrl-C; independent of `should_stop`.
     """
 
     def __init__(
@@ -124,30 +123,31 @@ class Clock:
 
     @property
     def seconds(self) -> float:
-        """Wall-clock seconds so far."""
+        """Seconds since the start, wall-clock by default."""
         return self._now() - self._began
 
     @property
     def left(self) -> float:
-        """Seconds that are left, at least 0; infinite without a limit, none once it is stopped."""
+        """Seconds left, at least 0; infinite without a limit, 0 once interrupted."""
         return 0.0 if self.interrupted else max(self._limit - self.seconds, 0.0)
 
     @property
     def interrupted(self) -> bool:
-        """Whether the caller asked to stop."""
+        """Whether a stop was requested."""
         if not self._stopped and self._should_stop is not None and self._should_stop():
             self._stopped = True
         return self._stopped
 
     @property
     def expired(self) -> bool:
-        """Whether the time is over or the caller asked to stop."""
+        """Whether the time limit is reached or a stop was requested."""
         return self._now() - self._began >= self._limit or self.interrupted
 
     def fits(self, seconds: float, grace: float = 0.0) -> bool:
-        """Whether what is predicted to take so many seconds of a quiet core ends in time.
+        """Return whether a step ends in time that takes so many seconds of an idle reference core.
 
-        If it does not (nor within `grace` seconds more), it is left out: the clock is `curtailed`.
+        If it does not, nor within `grace` seconds more, the step is skipped: the clock is marked as
+        `curtailed`.
         """
         if fits(seconds, self.left + grace):
             return True
@@ -155,14 +155,14 @@ class Clock:
         return False
 
     def part(self) -> Clock:
-        """A clock for a step that others have to follow."""
+        """Return a clock for a step that is followed by others."""
         return self.within(PART * self.left)
 
     def steps(self) -> Callable[[], bool]:
-        """A question to be asked between steps: whether the next one would be too late.
+        """Return a function, to be called between iterations, that tells whether to stop.
 
-        That is so where one as long as the longest so far would not end in time; something is left
-        out then.
+        It returns True if an iteration as long as the longest so far would not end in time; then
+        the clock is marked as `curtailed`.
         """
         longest, last = 0.0, self.seconds
 
@@ -177,27 +177,27 @@ class Clock:
         return late
 
     def curtail(self) -> None:
-        """Remember that something is left out for want of time."""
+        """Record that a step was skipped for lack of time."""
         self.curtailed = True
         if self._around is not None:
             self._around.curtail()
 
     def stop(self) -> None:
-        """Interrupt whatever looks at this clock."""
+        """Interrupt everything that runs on this clock."""
         self._stopped = self.stopped = True
 
     def is_set(self) -> bool:
-        """Whether the caller asked to stop, in the words of a stop event."""
+        """Return whether a stop was requested (the interface of `threading.Event`)."""
         return self.interrupted
 
     def working(self) -> Clock:
-        """A clock of what this thread works from now on, in CPU seconds, that ends with this one.
+        """Return a clock of this thread's CPU seconds from now on, which ends with this clock.
 
-        What methods are compared by: on a busy machine either has its share of the time by chance.
+        Methods are compared by CPU time because wall-clock time is random on a busy machine.
         """
         return Clock(should_stop=lambda: self.expired, now=time.thread_time, around=self)
 
     def within(self, seconds: float) -> Clock:
-        """A clock that begins now and ends with this one, or after `seconds` if that is sooner."""
+        """Return a clock that starts now and ends with this one, or after `seconds` if sooner."""
         limit = min(max(seconds, 0.0), self.left)
         return Clock(limit, lambda: self.interrupted, now=self._now, around=self)

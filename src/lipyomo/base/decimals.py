@@ -1,4 +1,4 @@
-"""Numbers as people read them; bounds are rounded outwards, so that the text stays true."""
+"""Decimal text of numbers; bounds are rounded outwards, so that the text stays valid."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.rounding import EQUAL
 
 DIGITS = round(-math.log10(EQUAL))
-"""Digits that are written: those beyond are mostly rounding."""
+"""Number of significant digits; further ones are mostly rounding errors."""
 
 LISTED = 20
-"""Rows and parts that are listed, or named, one by one."""
+"""Largest number of rows or parts that are listed one by one."""
 
 
 def down(value: float, digits: int = DIGITS) -> str:
-    """A decimal number that is not above `value`."""
+    """Return `value` as decimal text, rounded down."""
     return _rounded(value, digits, ROUND_FLOOR)
 
 
 def up(value: float, digits: int = DIGITS) -> str:
-    """A decimal number that is not below `value`."""
+    """Return `value` as decimal text, rounded up."""
     return _rounded(value, digits, ROUND_CEILING)
 
 
 def interval(lower: float, upper: float, digits: int = DIGITS) -> str:
-    """An interval that holds ``[lower, upper]``."""
+    """Return the text of an interval that contains ``[lower, upper]``."""
     return f"[{down(lower, digits)}, {up(upper, digits)}]"
 
 
@@ -52,14 +52,14 @@ def _trimmed(text: str) -> str:
 
 
 def percent(ratio: float) -> str:
-    """Such as ``12.3%``, ``0.0042%``."""
+    """Return a ratio as text such as ``12.3%``, ``0.0042%``."""
     return f"{100 * ratio:.3g}%"
 
 
 def vector(values: FloatArray, names: Sequence[str] | None = None) -> str:
-    """The first entries of a vector, as many as Python shows of a list in brief, and the number.
+    """Return the text of the first entries of a vector (as many as `reprlib` shows), and its size.
 
-    Where they have `names`, these stand before them.
+    Each entry is preceded by its name if `names` are given.
     """
     flat, shown = np.asarray(values).reshape(-1), reprlib.aRepr.maxlist
     words = [f"{value:.6g}" for value in flat[:shown]]
@@ -70,5 +70,5 @@ def vector(values: FloatArray, names: Sequence[str] | None = None) -> str:
 
 
 def seconds(value: float) -> str:
-    """Such as ``0.12 s``, ``75 s``."""
+    """Return seconds as text such as ``0.12 s``, ``75 s``."""
     return f"{value:.2f} s" if value < 10 else f"{value:.0f} s"

@@ -1,4 +1,4 @@
-"""Digests of numbers and files, by which a checkpoint or a file of rows names what it is about."""
+"""Digests of arrays and files, by which checkpoints and row files identify their inputs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lipyomo.base.system.memory import CACHED
 
 
 def array_digest(arrays: Iterable[npt.ArrayLike]) -> str:
-    """SHA-256 of numbers, whatever the shapes of the arrays."""
+    """Return the SHA-256 of the arrays' entries, regardless of shapes."""
     digest = hashlib.sha256()
     for array in arrays:
         digest.update(np.asarray(array, dtype="<f8").tobytes())
@@ -22,13 +22,13 @@ def array_digest(arrays: Iterable[npt.ArrayLike]) -> str:
 
 
 def file_digest(path: Path) -> str:
-    """SHA-256 of a file."""
+    """Return the SHA-256 of a file."""
     with path.open("rb") as stream:
         return rest_digest(stream)
 
 
 def rest_digest(stream: BinaryIO) -> str:
-    """SHA-256 of what is left to read."""
+    """Return the SHA-256 of the rest of a stream."""
     digest = hashlib.sha256()
     while block := stream.read(CACHED):
         digest.update(block)

@@ -1,7 +1,7 @@
-"""Every exception that lipyomo raises on purpose; each message says what was wrong and what to do.
+"""The exceptions of lipyomo; each message says what was wrong and how to fix it.
 
-All of them derive from `LipyomoError`, so that a caller (and the command line) can tell a problem
-of the input from a defect of the program.
+All of them derive from `LipyomoError`, so that a caller (and the command line) can tell an invalid
+input from a bug of the program.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import Any
 
 
 class LipyomoError(Exception):
-    """Base class of every error that a user can cause and mend."""
+    """Base class of all errors that users can cause and fix."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle by the message, for some kinds take other arguments to make it."""
+        """Pickle the message, because constructors of subclasses take other arguments."""
         return BaseException.__new__, (type(self), *self.args), self.__dict__
 
 
 class ImportNote(UserWarning):
-    """What is to be known of an import, beside the network that came of it."""
+    """A remark on an imported model that the user should know."""
 
 
 class NetworkError(LipyomoError):
@@ -81,7 +81,7 @@ class SolverError(LipyomoError):
 
 
 class ProcessDied(SolverError):
-    """A process that computed for this one came to its end without an answer."""
+    """A child process died without an answer."""
 
 
 class MethodError(LipyomoError):
@@ -89,7 +89,7 @@ class MethodError(LipyomoError):
 
 
 class UnknownKeyword(MethodError, TypeError):
-    """A keyword is none that a question takes; the message has the nearest one."""
+    """An unknown keyword was given; the message suggests the nearest one."""
 
 
 class MissingExtra(LipyomoError):
@@ -115,11 +115,11 @@ class MissingExtra(LipyomoError):
 
 
 class PlatformError(LipyomoError):
-    """What bounds assume of the arithmetic of this machine does not hold."""
+    """The floating-point arithmetic of this machine is not what the bounds assume."""
 
 
 class ResultError(LipyomoError):
-    """Data that should be a saved result are not."""
+    """Data are not a saved result."""
 
 
 class ProofError(LipyomoError):
@@ -129,20 +129,20 @@ class ProofError(LipyomoError):
 def nearest_name(
     word: str, known: Iterable[str], otherwise: str, form: str = "'{}'", likeness: float = 0.6
 ) -> str:
-    """A remedy for a name that is not known: whether the nearest one was meant.
+    """Return a remedy for an unknown name, which suggests the nearest known one.
 
-    That is the shortest one that begins with the word, else the one most like it.
+    That is the shortest one that begins with the word, otherwise the most similar one.
 
     Parameters
     ----------
     word : str
     known : iterable of str
     otherwise : str
-        The remedy where no name is near.
+        The remedy if no name is near.
     form : str, optional
-        How a name is written.
+        Format of the name.
     likeness : float, optional
-        How near a name must be, from 0 to 1.
+        Least similarity of a name, from 0 to 1.
     """
     names = [*known]
     longer = sorted((name for name in names if word and name.startswith(word)), key=len)

@@ -1,4 +1,4 @@
-"""Where a search keeps its state, as plain arrays."""
+"""The interface by which a search saves and restores its state, as plain arrays."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from typing import Any, Protocol, runtime_checkable
 import numpy.typing as npt
 
 Arrays = dict[str, npt.NDArray[Any]]
-"""Plain arrays by name, none of them of objects: what a checkpoint holds."""
+"""Arrays by name, none of dtype object: the content of a checkpoint."""
 
 
 @runtime_checkable
 class Kept(Protocol):
-    """Where one search keeps its state."""
+    """Storage for the state of one search."""
 
     @property
     def state(self) -> Arrays | None:
-        """From where to go on; None for a search that begins."""
+        """The state to resume from; None for a new search."""
         ...
 
     @property
     def trouble(self) -> str | None:
-        """Why the state could not be kept the last time."""
+        """Why the last save failed; None if it did not."""
         ...
 
     def save(self, state: Arrays) -> None:
-        """Keep the state in place of the last one."""
+        """Save the state, in place of the last one."""
         ...

@@ -1,6 +1,6 @@
-"""How modules are imported: when they are first used, and by the paths that they had before.
+"""Lazy imports, and imports by former paths.
 
-Paths that documents named up to version 0.3 lead to the same modules still.
+The module paths documented up to version 0.3 still lead to the same modules.
 """
 
 # Only what Python itself has loaded is imported: this comes first (see `lipyomo/__init__.py`).
@@ -21,15 +21,15 @@ else:
 def imported_when_used(
     package: str, homes: "Mapping[str, Sequence[str]]"
 ) -> "tuple[Callable[[str], Any], Callable[[], list[str]]]":
-    """``__getattr__`` and ``__dir__`` of a package; it keeps what it was asked for.
+    """Return ``__getattr__`` and ``__dir__`` of a package that imports names at first use.
 
     Parameters
     ----------
     package : str
         Its ``__name__``.
     homes : mapping
-        From modules, as `import_module` takes them for this package, to the public names that
-        are found there; to none, if the module is public itself.
+        From modules, as `import_module` takes them for this package, to their public names; to
+        no names if the module itself is public.
     """
     home = {name: module for module, names in homes.items() for name in names}
     modules = {module.rpartition(".")[2]: module for module, names in homes.items() if not names}
@@ -50,14 +50,14 @@ def imported_when_used(
 
 
 def module_names(package: str) -> "list[str]":
-    """Names of the modules of a package, none of which is imported for it."""
+    """Return the names of a package's modules without importing them."""
     from pkgutil import iter_modules
 
     return [module.name for module in iter_modules(import_module(package).__path__)]
 
 
 def import_modules(package: str) -> None:
-    """Import all modules of a package, so that each has entered what it has in a table."""
+    """Import all modules of a package, so that each one registers its contents."""
     for name in module_names(package):
         import_module(f"{package}.{name}")
 
@@ -84,11 +84,11 @@ NOW = {
     "search.smooth": "search.spaces.boxes",
     "semidefinite": "relaxations.semidefinite",
 }
-"""Where modules are now, by their former paths; what is in a folder has moved along."""
+"""Current paths of modules by former paths; a package's modules have moved along with it."""
 
 
 def present_path(path: str) -> str | None:
-    """Where the module of a former path is now; None for any other path."""
+    """Return the current path of a former one; None for any other path."""
     package, _, rest = path.partition(".")
     parts = rest.split(".")
     for count in (3, 1, 2) if package == "lipyomo" else ():
@@ -99,29 +99,29 @@ def present_path(path: str) -> str | None:
 
 
 class FormerPaths(Loader):
-    """Finds modules by their former paths: the very modules, not copies of them."""
+    """Finder and loader of modules by former paths: the same modules, not copies."""
 
     def find_spec(
         self, path: str, places: "Sequence[str] | None" = None, target: "ModuleType | None" = None
     ) -> ModuleSpec | None:
-        """Such a module, if the path is a former one."""
+        """Return a spec if the path is a former one."""
         return None if present_path(path) is None else ModuleSpec(path, self)
 
     def create_module(self, spec: ModuleSpec) -> None:
-        """Nothing of its own."""
+        """Return None, which selects the default module object."""
 
     def exec_module(self, module: "ModuleType") -> None:
-        """Have the module of the present path stand for the former one."""
+        """Replace the module of the former path by that of the current path."""
         now = present_path(module.__name__)
         assert now is not None
         sys.modules[module.__name__] = import_module(now)
-        # What it has loaded is known as well: a module that is loaded anew takes the place of a
-        # function of its name in the package (`activations.activation`).
+        # Register its loaded submodules too: a submodule that is loaded again would replace the
+        # function of the same name in the package (`activations.activation`).
         for name, part in list(sys.modules.items()):
             if name.startswith(now + "."):
                 sys.modules.setdefault(module.__name__ + name[len(now) :], part)
 
 
 def know_former_paths() -> None:
-    """Let modules be imported by their former paths, too; none is loaded by this."""
+    """Enable imports by former paths; no module is loaded by this."""
     sys.meta_path.insert(0, FormerPaths())

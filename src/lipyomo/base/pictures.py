@@ -1,6 +1,6 @@
-"""The style of all pictures: colours, axes, labels, titles in mathematics, files.
+"""The style of all pictures: colours, axes, labels, formulas in titles, files.
 
-matplotlib (extra ``[plot]``) is imported when a figure is made.
+matplotlib (extra ``[plot]``) is imported when a figure is created.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from lipyomo.base.system.outputs import picture, shown, written
 
 INK, QUIET = "#1b1b1b", "#7f8c8d"
 LOWER, UPPER, HEURISTIC, TRUTH = "#1f6fb2", "#c0392b", "#d68910", "#2e8b57"
-"""Colours of lower ends, upper ends, estimates that bound nothing, and the best that is known."""
+"""Colours of lower bounds, upper bounds, heuristic estimates, and best known values."""
 
 _LINE = 11.0
-"""Points between two labels, one above the other."""
+"""Vertical distance of two labels, in points."""
 
 _FILES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "pdf": ({"pdf.fonttype": 42}, {"CreationDate": None}),
     "svg": ({"svg.hashsalt": "lipyomo"}, {"Date": None}),
 }
-"""Settings and metadata of vector files: text stays text, and equal pictures are equal files."""
+"""Settings and metadata of vector files: text stays text, equal pictures give equal files."""
 
 
 def new_figure(width: float, height: float) -> Any:
-    """An empty matplotlib figure, without pyplot's global state.
+    """Return an empty matplotlib figure, without pyplot's global state.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def save_figure(figure: Any, path: Path) -> None:
 
 
 def tidy(axes: Any, bare: Sequence[str] = ("top", "right"), **grid: Any) -> None:
-    """A light grid behind the lines, no frame on the `bare` sides."""
+    """Draw a light grid behind the lines, and hide the frame on the `bare` sides."""
     axes.grid(color="#e3e3e3", linewidth=0.6, **grid)
     axes.set_axisbelow(True)
     for side in bare:
@@ -76,12 +76,12 @@ def tidy(axes: Any, bare: Sequence[str] = ("top", "right"), **grid: Any) -> None
 
 
 def entitle(axes: Any, title: str) -> None:
-    """Write the title of a panel where its lines begin."""
+    """Set the title of a panel, aligned to the left."""
     axes.set_title(title, loc="left", fontsize=10)
 
 
 def plain_decades(axis: Any) -> None:
-    """Ticks at 1, 2 and 5 times powers of ten, as plain numbers, on a logarithmic axis."""
+    """Put ticks at 1, 2 and 5 times powers of ten on a logarithmic axis, as plain numbers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     low, high = axis.get_view_interval()
@@ -100,14 +100,14 @@ class Label(NamedTuple):
 
 
 def label_ends(axes: Any, right: float, labels: Sequence[Label]) -> None:
-    """Write labels beside the ends of lines, in the order of their values, none over another.
+    """Write labels at the right ends of lines, without overlaps.
 
     Parameters
     ----------
     axes : Axes
-        With its limits and scale as they will be.
+        With final limits and scale.
     right : float
-        Where the lines end.
+        Right end of the lines.
     labels : sequence of Label
     """
     wanted = sorted(labels, key=lambda label: label.value)
@@ -127,9 +127,9 @@ def label_ends(axes: Any, right: float, labels: Sequence[Label]) -> None:
 
 
 def _apart(places: Sequence[float]) -> list[float]:
-    """Ascending places, moved as little as keeps neighbours a line apart.
+    """Move ascending positions as little as needed to separate neighbours by a line.
 
-    Places that collide form a block around their mean; blocks that collide are joined.
+    Positions that overlap form a block around their mean; overlapping blocks are merged.
     """
     blocks: list[list[float]] = []  # middle, number
     for place in places:
@@ -156,9 +156,9 @@ _NORMS = {
 
 
 def mathematics(norms: str) -> str:
-    """Two norms such as ``linf -> cross(3)`` as a formula for matplotlib.
+    """Convert two norms such as ``linf -> cross(3)`` to a formula for matplotlib.
 
-    What is no norm of its own, such as ``, wrt 0, 3`` behind them, stays text.
+    Text behind the norms, such as ``, wrt 0, 3``, is kept.
     """
     pair, comma, rest = norms.partition(", ")
     words = pair.split(" -> ")
@@ -168,13 +168,13 @@ def mathematics(norms: str) -> str:
 
 
 def in_words(domain: str) -> str:
-    """A domain such as ``box [0, 1]^4`` with its powers as formulas for matplotlib."""
+    """Convert the powers of a domain such as ``box [0, 1]^4`` to formulas for matplotlib."""
     powers = re.sub(r"(\[[^\]]*\])\^(\d+)", r"$\1^{\2}$", domain)
     return re.sub(r"R\^(\d+)", r"$\\mathbb{R}^{\1}$", powers)
 
 
 def plain_name(text: str) -> str:
-    """A name as it is, for matplotlib, which reads formulas between two dollars."""
+    """Escape a name for matplotlib, which reads formulas between two dollars."""
     return text.replace("$", r"\$")
 
 
@@ -188,11 +188,11 @@ def _formula(norm: str) -> str:
 
 
 def window(first: float, last: float) -> tuple[float, float]:
-    """Limits of an axis of seconds from `first` to `last`, with room for labels at the right."""
+    """Return limits of a time axis from `first` to `last`, with room for labels at the right."""
     span = max(last - first, 0.05 * last, 1e-3)
     return max(first - 0.03 * span, 0.0), last + 0.25 * span
 
 
 def drawable(values: Sequence[float]) -> list[float]:
-    """Those of the values that can be drawn: positive and finite."""
+    """Return the values that can be drawn on a logarithmic axis: positive and finite."""
     return [value for value in values if 0 < value < math.inf]

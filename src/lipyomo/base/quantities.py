@@ -1,4 +1,4 @@
-"""Numbers, durations and norms as people write them; nothing else is imported for that."""
+"""Parsing of numbers, durations, amounts of memory and norms, without further imports."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ SIZES = {"b": 1.0, "kb": 2.0**10, "mb": 2.0**20, "gb": 2.0**30, "tb": 2.0**40}
 """Bytes in each unit of memory."""
 
 NORMS = {"1": "l1", "2": "l2", "inf": "linf", "infinity": "linf", "∞": "linf"}
-"""Names of norms, without the letter that may precede them."""
+"""Names of norms by what users write, without a leading letter l."""
 
 
 def read_number(text: str) -> float:
-    """A number, or a quotient of two such as ``8/255``.
+    """Read a number, or a quotient of two such as ``8/255``.
 
     Raises
     ------
@@ -33,7 +33,7 @@ def read_number(text: str) -> float:
 
 
 def read_seconds(text: str) -> float:
-    """Seconds, or a duration such as ``90s``, ``1.5m``, ``1h30m``.
+    """Read seconds, or a duration such as ``90s``, ``1.5m``, ``1h30m``.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def read_seconds(text: str) -> float:
 
 
 def read_bytes(text: str) -> float:
-    """Bytes, or an amount of memory such as ``500MB`` or ``2GB``.
+    """Read bytes, or an amount of memory such as ``500MB`` or ``2GB``.
 
     Raises
     ------
@@ -70,9 +70,9 @@ def read_bytes(text: str) -> float:
 
 
 def norm_name(given: Any) -> Any:
-    """The name of a norm that was given as ``2``, ``L2``, ``inf``, ``l_inf`` or the like.
+    """Return the name of a norm given as ``2``, ``L2``, ``inf``, ``l_inf`` or the like.
 
-    What is no such norm is returned as it is, for whoever knows which ones there may be.
+    Other values are returned unchanged, to be checked by the caller.
     """
     if isinstance(given, bool) or not isinstance(given, str | int | float):
         return given

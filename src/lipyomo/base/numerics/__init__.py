@@ -1,1 +1,1 @@
-"""Arithmetic that can be trusted: linear programs with safe bounds, exact numbers."""
+"""Reliable arithmetic: linear programs with safe bounds, and exact numbers."""

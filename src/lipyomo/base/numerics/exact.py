@@ -1,13 +1,13 @@
-"""Exact arithmetic on float64 numbers, and whether float64 arithmetic is exact as it is.
+"""Exact arithmetic on float64 numbers, and tests whether float64 operations are exact.
 
 A float64 number is ``m * 2**e`` with an odd integer m; call ``2**e`` its unit.  Sums and products
-of such numbers are integers times a power of two as well, and are multiplied by FLINT.
+of such numbers are integers times a power of two as well; matrices of integers are FLINT's.
 
 All partial sums of ``sum_k a_k b_k`` are multiples of the least unit of a times the least unit of
 b.  Where the sum of ``|a_k b_k|`` is at most 2**53 of those, every partial sum is a float64 number:
 nothing is rounded, in whatever order it is added up.
 
-Vertices of a polytope are found in rational numbers.
+Vertices of polytopes are found in rational arithmetic.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _LOWEST = int(np.finfo(np.float64).minexp)
 """Exponent of the least normal number."""
 
 _HUGE = -1024 * _LOWEST
-"""Stands for the exponent of zero's unit: beyond those of all products."""
+"""Exponent assigned to the unit of zero, larger than those of all products."""
 
 
 def unit_exponents(values: _Array) -> _Ints:
-    """Exponents e of the units of numbers; large for zeros."""
+    """Return the exponents e of the units of numbers; `_HUGE` for zeros."""
     mantissa, exponent = np.frexp(values)
     digits = np.ldexp(mantissa, 53).astype(np.int64)
     low = (digits & -digits).astype(np.float64)  # a power of two
@@ -49,7 +49,7 @@ def unit_exponents(values: _Array) -> _Ints:
 
 
 def _without_zeros(values: object) -> sp.csr_array:
-    """A matrix as rows of its non-zero entries; what was given stays as it is."""
+    """Return the matrix in CSR format without explicit zeros; the input is not changed."""
     matrix = sp.csr_array(values)
     if not matrix.data.all():
         matrix = matrix.copy()
@@ -67,8 +67,8 @@ def product_is_exact(first: Matrix, second: Matrix) -> bool:
 
     Notes
     -----
-    Sufficient, and necessary but for sums that happen to round to themselves.  Rows of `first` and
-    columns of `second` with a single entry are looked at entry by entry.
+    The test is sufficient, and necessary except for sums that happen not to be rounded.  Rows of
+    `first` and columns of `second` with a single entry are tested entry by entry.
     """
     (n, k), m = first.shape, second.shape[1]
     if max(n * k, k * m, n * m) <= LITTLE:
@@ -77,7 +77,7 @@ def product_is_exact(first: Matrix, second: Matrix) -> bool:
 
 
 def _little_product_is_exact(a: FloatArray, b: FloatArray) -> bool:
-    """The same of small arrays: sparse ones would take ten times as long to make."""
+    """`product_is_exact` of small dense arrays; converting to sparse would take 10 times longer."""
     filled, turned = a != 0, b.T != 0
     if not _single_entries_are_exact(a, filled, b):
         return False
@@ -96,7 +96,7 @@ def _little_product_is_exact(a: FloatArray, b: FloatArray) -> bool:
 
 
 def _single_entries_are_exact(a: FloatArray, filled: BoolArray, b: FloatArray) -> bool:
-    """Whether those rows of ``a @ b`` are exact for which `a` has one entry, of small arrays."""
+    """Whether the rows of ``a @ b`` with a single nonzero in `a` are exact, for dense arrays."""
     rows = np.flatnonzero(np.count_nonzero(filled, axis=1) == 1)
     if not rows.size:
         return True
@@ -112,7 +112,7 @@ def _sums_fit(sizes: FloatArray, units: _Ints) -> bool:
 
 
 def _sparse_product_is_exact(a: sp.csr_array, b: sp.csr_array) -> bool:
-    """The same of sparse arrays without zeros among their entries."""
+    """`product_is_exact` of sparse arrays without explicit zeros."""
     if not a.nnz or not b.nnz:
         return True
     if not _single_rows_are_exact(a, b):
@@ -143,7 +143,7 @@ def _ones_of(a: sp.csr_array) -> sp.csr_array:
 
 
 def _single_rows_are_exact(a: sp.csr_array, b: sp.csr_array) -> bool:
-    """Whether those rows of ``a @ b`` are exact for which `a` has one entry."""
+    """Whether the rows of ``a @ b`` with a single entry in `a` are exact."""
     rows = np.flatnonzero(np.diff(a.indptr) == 1)
     if not rows.size:
         return True
@@ -165,7 +165,7 @@ def sums_are_exact(first: _Array, second: _Array) -> npt.NDArray[np.bool_]:
 
 
 def lost_in_sum(first: Any, second: Any, total: Any) -> Any:
-    """What rounding took away from ``total = first + second``, dense or sparse: Knuth's two-sum."""
+    """Return the rounding error of ``total = first + second``, by Knuth's two-sum."""
     part = total - first
     return (first - (total - part)) + (second - part)
 
@@ -183,11 +183,11 @@ def entries_are_exact(first: _Array, second: _Array) -> npt.NDArray[np.bool_]:
 
 
 MOST_TERMS = 1 << 16
-"""Products that are summed up exactly where they cancel: milliseconds."""
+"""Largest number of products that are summed exactly in case of cancellation: milliseconds."""
 
 
 def whole_numbers(values: FloatArray) -> tuple[list[int], int]:
-    """Finite numbers as integers times ``2**exponent``, in the order of the flat array."""
+    """Return finite numbers as integers times ``2**exponent``, in the order of the flat array."""
     flat = np.asarray(values, dtype=np.float64).reshape(-1)
     mantissa, exponent = np.frexp(flat)
     digits = np.ldexp(mantissa, 53).astype(np.int64)
@@ -204,7 +204,7 @@ def whole_numbers(values: FloatArray) -> tuple[list[int], int]:
 
 @dataclass(frozen=True)
 class Exact:
-    """A matrix ``matrix * 2**exponent``.
+    """An exact matrix ``matrix * 2**exponent`` of integers.
 
     Attributes
     ----------
@@ -217,7 +217,7 @@ class Exact:
 
     @classmethod
     def of(cls, values: FloatArray) -> Exact:
-        """The exact values of a finite float64 matrix; a vector becomes a column."""
+        """Convert a finite float64 matrix; a vector becomes a column."""
         digits, exponent = whole_numbers(values)
         columns = values.shape[1] if values.ndim == 2 else 1
         return cls(fmpz_mat(values.shape[0], columns, digits), exponent)
@@ -226,7 +226,7 @@ class Exact:
         return Exact(self.matrix * other.matrix, self.exponent + other.exponent)
 
     def aligned(self, exponent: int) -> fmpz_mat:
-        """The integers with respect to a smaller exponent."""
+        """Return the matrix of integers for a smaller exponent."""
         shift = self.exponent - exponent
         return self.matrix if shift == 0 else self.matrix * fmpz(1 << shift)
 
@@ -239,11 +239,11 @@ class Exact:
         return Exact(self.aligned(low) - other.aligned(low), low)
 
     def columns_scaled(self, factors: FloatArray) -> Exact:
-        """Times ``diag(factors)`` from the right."""
+        """Return the product with ``diag(factors)`` from the right."""
         return self.transposed().rows_scaled(factors).transposed()
 
     def rows_scaled(self, factors: FloatArray) -> Exact:
-        """Times ``diag(factors)`` from the left."""
+        """Return the product with ``diag(factors)`` from the left."""
         digits, exponent = whole_numbers(factors)
         width = self.matrix.ncols()
         rows = [
@@ -257,12 +257,12 @@ class Exact:
         return Exact(self.matrix.transpose(), self.exponent)
 
     def rationals(self) -> list[list[fmpq]]:
-        """The entries of each row."""
+        """Return the rows as rational numbers."""
         return [[rational(entry, self.exponent) for entry in row] for row in self.matrix.tolist()]
 
 
 def _matrix(rows: list[list[fmpz]] | list[list[int]], width: int) -> fmpz_mat:
-    """A matrix of rows, of which there may be none."""
+    """Build a matrix from its rows, of which there may be none."""
     return fmpz_mat(len(rows), width, [entry for row in rows for entry in row])
 
 
@@ -274,21 +274,21 @@ def rational(whole_part: fmpz, exponent: int) -> fmpq:
 
 
 def exact(value: float) -> fmpq:
-    """A finite float64 number as a rational."""
+    """Convert a finite float64 number to a rational."""
     top, bottom = float(value).as_integer_ratio()
     return fmpq(top, bottom)
 
 
 def affine_value(row: FloatArray, x: FloatArray, constant: float) -> fmpq:
-    """``row . x + constant`` of finite numbers, exactly."""
+    """Compute ``row . x + constant`` of finite numbers exactly."""
     pairs = zip(row.tolist(), x.tolist(), strict=True)
     return sum((exact(a) * exact(v) for a, v in pairs), exact(constant))
 
 
 def close_product(left: FloatArray, right: Matrix) -> tuple[FloatArray, FloatArray]:
-    """``left @ right``, and what its entries may be off by.
+    """Compute ``left @ right`` and error bounds of its entries.
 
-    What cancels is rounding in float64: such entries are summed up exactly, and rounded once, as
+    Entries whose float64 value is dominated by cancellation are summed exactly and rounded once, as
     long as they are few.
 
     Parameters
@@ -318,14 +318,14 @@ def close_product(left: FloatArray, right: Matrix) -> tuple[FloatArray, FloatArr
 
 
 def fraction(value: fmpq) -> Fraction:
-    """A rational as one of Python's."""
+    """Convert a FLINT rational to Python's."""
     return Fraction(int(value.p), int(value.q))
 
 
 class ExactWeights:
-    """The weights and biases of a layer, ``[[W, b], [0, 1]]``, without rounding.
+    """The exact matrix ``[[W, b], [0, 1]]`` of a layer's weights and biases.
 
-    Sparse weights stay sparse: their products are sums over the entries that are there.
+    Sparse weights stay sparse: products sum over the stored entries only.
 
     Parameters
     ----------
@@ -373,14 +373,14 @@ def _sparse_product(matrix: sp.csr_array, signal: Exact) -> Exact:
 
 
 def row_reduced(matrix: fmpq_mat) -> tuple[list[list[fmpq]], list[int]]:
-    """The nonzero rows of the reduced echelon form, and the column of each one's pivot."""
+    """Return the nonzero rows of the reduced row echelon form, and their pivot columns."""
     reduced, rank = matrix.rref()
     table = reduced.tolist()[:rank]
     return table, [next(j for j, value in enumerate(row) if value != 0) for row in table]
 
 
 def approximate(value: fmpq) -> float:
-    """A rational as the nearest finite float64 number."""
+    """Round a rational to the nearest finite float64 number."""
     try:
         return int(value.p) / int(value.q)
     except OverflowError:
@@ -388,7 +388,7 @@ def approximate(value: fmpq) -> float:
 
 
 def root_below(square: fmpq) -> float:
-    """The largest float64 number whose square is at most `square` (not negative)."""
+    """Return the largest float64 number whose square is at most `square` (not negative)."""
     if square == 0:
         return 0.0
     top, bottom = int(square.p), int(square.q)
@@ -404,10 +404,9 @@ def root_below(square: fmpq) -> float:
 
 
 def exact_vertices(rows: FloatArray, right: FloatArray) -> list[list[fmpq]] | None:
-    """All vertices of the bounded polytope ``rows y <= right``, without rounding.
+    """Enumerate the vertices of the bounded polytope ``rows y <= right`` in exact arithmetic.
 
-    Each is the one point in which as many rows as y has entries hold with equality, and satisfies
-    the others.
+    Each vertex is the unique point at which m independent rows are tight, and satisfies the others.
 
     Parameters
     ----------
@@ -417,7 +416,7 @@ def exact_vertices(rows: FloatArray, right: FloatArray) -> list[list[fmpq]] | No
     Returns
     -------
     list of list of fmpq, or None
-        None where there are too many sets of m rows.
+        None if there are too many sets of m rows.
     """
     count, m = rows.shape
     if math.comb(count, m) > PARAMS.sets:
@@ -433,7 +432,7 @@ def exact_vertices(rows: FloatArray, right: FloatArray) -> list[list[fmpq]] | No
 
 
 def _meeting(rows: list[list[fmpq]], right: list[fmpq]) -> Iterator[list[fmpq]]:
-    """The point in which some rows meet, unless they are dependent."""
+    """Yield the point at which m rows are tight, unless they are dependent."""
     m = len(rows)
     matrix = fmpq_mat(m, m, [value for row in rows for value in row])
     if matrix.det() != 0:

@@ -1,12 +1,13 @@
-"""Many small linear programs in boxes at once: steps of an interior-point method on stacks.
+"""A batched interior-point method for many small linear programs over boxes.
 
     max a . x   subject to   G x <= h,   low <= x <= high.
 
-Mehrotra's predictor-corrector method solves a stack of them in passes over arrays; whoever asks
-takes programs off the stack as soon as their points or their weights say enough.  Nothing rests on
-the steps: points are looked at, and any weights bound all maxima.
+Mehrotra's predictor-corrector method is applied to a stack of them with array operations; callers
+remove programs from the stack as soon as their points or dual weights suffice.  No result relies on
+convergence: callers check the points, and any nonnegative weights yield upper bounds by weak
+duality.
 
-The deepest points of small polyhedra are such programs: the largest t of ``A y + t <= b`` in a box
+Margins of small polyhedra are such programs: the largest t of ``A y + t <= b`` in a box
 ``low <= y <= high`` is one in (y, t).
 
 S. Mehrotra, On the implementation of a primal-dual interior point method (1992).
@@ -24,7 +25,7 @@ from lipyomo.base.numerics.params import PARAMS
 
 
 class Stacked(NamedTuple):
-    """K programs in n variables, and where each of them is.
+    """K programs in n variables, and their current iterates.
 
     Attributes
     ----------
@@ -46,17 +47,17 @@ class Stacked(NamedTuple):
 
     @property
     def of_rows(self) -> FloatArray:
-        """The weights of the rows, shape (K, R)."""
+        """Dual weights of the rows, shape (K, R)."""
         return self.weights[:, : self.G.shape[1]]
 
     def take(self, which: BoolArray) -> Self:
-        """Some of the programs."""
+        """Return the selected programs."""
         return self._replace(**{name: part[which] for name, part in self._asdict().items()})
 
     def stepped(self) -> Self:
-        """After a step of each: a predictor, and where its end leaves it the corrector aims.
+        """Return the programs after one predictor-corrector step each.
 
-        Numpy's warnings are to be off: numbers may overflow, and quotients by zero are left out.
+        Numpy's warnings must be off: numbers may overflow, and divisions by zero are ignored.
 
         Raises
         ------
@@ -83,23 +84,23 @@ class Stacked(NamedTuple):
 
 
 def forwards(G: FloatArray, x: FloatArray) -> FloatArray:
-    """Left-hand sides at points x (K, n): of the rows (K, R, n), and of both sides of the box."""
+    """Return left-hand sides at points x (K, n): of the rows (K, R, n) and both box sides."""
     return np.concatenate([(G @ x[:, :, None])[:, :, 0], x, -x], axis=1)
 
 
 def combined(G: FloatArray, y: FloatArray) -> FloatArray:
-    """Sums (K, n) of the rows (K, R, n) with weights y (K, R)."""
+    """Return the sums (K, n) of the rows (K, R, n) with weights y (K, R)."""
     return np.asarray((y[:, None] @ G)[:, 0])
 
 
 def _backwards(G: FloatArray, z: FloatArray) -> FloatArray:
-    """Sums of all left-hand sides with weights z (K, R + 2 n)."""
+    """Return the sums of all rows and box sides with weights z (K, R + 2 n)."""
     _, rows, n = G.shape
     return combined(G, z[:, :rows]) + z[:, rows : rows + n] - z[:, rows + n :]
 
 
 def _solver(G: FloatArray, weight: FloatArray) -> Callable[[FloatArray], FloatArray]:
-    """Solves with ``G^T W G + D``, D from the box; by the smaller of rows and variables."""
+    """Return a solver of ``G^T W G + D``, D from the box, of order ``min(R, n)`` (Woodbury)."""
     _, rows, n = G.shape
     box = weight[:, rows : rows + n] + weight[:, rows + n :]
     if rows >= n:
@@ -120,13 +121,13 @@ def _solver(G: FloatArray, weight: FloatArray) -> Callable[[FloatArray], FloatAr
 
 
 def _to_edge(values: FloatArray, change: FloatArray) -> FloatArray:
-    """Largest step, at most one, that keeps values positive, shape (K, 1)."""
+    """Return the largest steps, at most one, that keep the values positive, shape (K, 1)."""
     ends = np.where(change < 0, -values / change, np.inf).min(axis=1, keepdims=True)
     return np.asarray(np.minimum(1.0, PARAMS.to_wall * ends))
 
 
 class MarginPrograms(Stacked):
-    """Programs whose objective is the last variable, the margin."""
+    """Programs that maximise their last variable, the margin t."""
 
     __slots__ = ()
 
@@ -141,7 +142,7 @@ class MarginPrograms(Stacked):
         margins: FloatArray,
         share: float = 1.0,
     ) -> MarginPrograms:
-        """Programs before their first step.
+        """Return the programs at their starting points.
 
         Parameters
         ----------
@@ -150,9 +151,9 @@ class MarginPrograms(Stacked):
         near : ndarray, shape (K, d)
             Points of the box.
         margins : ndarray, shape (K,)
-            Theirs; margins between one less than that, and one, are of interest.
+            Margins of these points; t is restricted to [margin - 1, 1].
         share : float, optional
-            Of the way from the origin to them at which the method begins.
+            The method starts at ``share * near``.
         """
         G = np.concatenate([A, np.ones((*b.shape, 1))], axis=2)
         sides = [np.broadcast_to(end, near.shape) for end in (high, -low)]
@@ -170,14 +171,14 @@ class MarginPrograms(Stacked):
         return self.at[:, :-1]
 
     def gaps(self) -> tuple[FloatArray, BoolArray]:
-        """``b - A y``, shape (K, R), and which y are strictly inside the box, shape (K,)."""
+        """Return ``b - A y``, shape (K, R), and which y are strictly inside the box, shape (K,)."""
         y, rows = self.at.copy(), self.G.shape[1]
         y[:, -1] = 0.0
         gaps = self.h - forwards(self.G, y)
         return gaps[:, :rows], np.asarray((gaps[:, rows:] > 0).all(axis=1))
 
     def most(self, low: FloatArray, high: FloatArray, room: FloatArray | float = 0.0) -> FloatArray:
-        """Upper bounds (K,) of the margins, from the weights; b is larger by `room` (K, R)."""
+        """Return dual upper bounds (K,) of the margins, for b increased by `room` (K, R)."""
         weights, rows, d = self.of_rows, self.G.shape[1], low.size
         along = -combined(self.G, weights)
         most = (weights * (self.h[:, :rows] + room)).sum(axis=1)

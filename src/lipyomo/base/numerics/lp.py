@@ -1,10 +1,10 @@
-"""A small linear program kept warm in HiGHS, whose upper bounds do not trust the solver.
+"""Small linear programs solved by HiGHS with warm starts and safe upper bounds.
 
-The bound of a maximisation is recomputed from the row duals: for any ``y >= 0`` (``<=`` rows),
+The upper bound of a maximum is recomputed from the row duals: for any ``y >= 0`` (``<=`` rows),
 
     max c.x  <=  y.b + sum_j max over [l_j, u_j] of (c - A^T y)_j x_j,
 
-which holds whatever the solver did (Neumaier and Shcherbina, 2004).
+which holds regardless of the solver's errors (Neumaier and Shcherbina, 2004).
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from lipyomo.base.arrays import FloatArray, Matrix
 
 
 def silent_highs() -> Any:
-    """A new ``highspy.Highs`` with ``output_flag`` off, which has written nothing, nor will.
+    """Return a new ``highspy.Highs`` with ``output_flag`` off, which prints nothing.
 
-    Setting the option afterwards is too late: from version 1.16 on, HiGHS writes its header as soon
-    as its callbacks are registered, and that is done while the object is made.
+    Setting the option afterwards is too late: from version 1.16 on, HiGHS prints its header as soon
+    as its callbacks are registered, which the constructor does.
     """
     highs = _silent_class()()
     highs.setOptionValue("output_flag", False)
@@ -37,7 +37,7 @@ def _silent_class() -> Any:
     import highspy
 
     class SilentHighs(highspy.Highs):
-        """HiGHS that is silent before its callbacks are registered."""
+        """HiGHS with output switched off before its callbacks are registered."""
 
         def enableCallbacks(self) -> None:
             self.setOptionValue("output_flag", False)
@@ -48,13 +48,13 @@ def _silent_class() -> Any:
 
 @dataclass(frozen=True)
 class LPOutcome:
-    """What came of maximising one objective.
+    """The result of maximising one objective.
 
     Attributes
     ----------
     bound : float
-        A safe upper bound of the maximum; ``inf`` where the solver has no optimum, also if it calls
-        the program infeasible: that is its word only.
+        A safe upper bound of the maximum; ``inf`` if the solver finds no optimum, even if it claims
+        infeasibility, which is not proved.
     value : float
         The objective at `point` (``-inf`` without one).
     point : ndarray or None
@@ -70,7 +70,7 @@ IndexArray = npt.NDArray[np.int32]
 
 
 class LinearProgram:
-    """``A x <= b, lower <= x <= upper``, solved for many objectives with a warm basis.
+    """``A x <= b, lower <= x <= upper``, solved for many objectives with warm starts.
 
     Parameters
     ----------
@@ -79,12 +79,12 @@ class LinearProgram:
     A : ndarray or sparse array, shape (r, n)
     b : ndarray, shape (r,)
     tolerance : float, optional
-        Of feasibility, in the primal and in the dual; HiGHS's own by default.
+        Primal and dual feasibility tolerance; that of HiGHS by default.
 
     Attributes
     ----------
     duals : ndarray, shape (r,)
-        Row duals of the last program that had an optimum, cut off at zero.
+        Row duals of the last optimal solve, clipped to nonnegative values.
     """
 
     def __init__(
@@ -107,9 +107,9 @@ class LinearProgram:
         self.load(lower, upper, A, b)
 
     def load(self, lower: FloatArray, upper: FloatArray, A: Matrix, b: FloatArray) -> None:
-        """Replace variables and rows; cheaper than a new program.
+        """Replace variables and rows, which is cheaper than a new program.
 
-        Numbers that HiGHS refuses make a program without an answer.
+        If HiGHS rejects the numbers, the program has no optimum.
         """
         highspy = self._highspy
         self._lower = np.array(lower, dtype=np.float64)
@@ -162,9 +162,9 @@ class LinearProgram:
         return LPOutcome(np.inf if loose > 0 else end, *found)
 
     def optimum(self, objective: FloatArray) -> tuple[float, FloatArray] | None:
-        """The solver's optimum of ``objective . x`` and its solution, and the duals in `duals`.
+        """Return the solver's maximum of ``objective . x`` and its solution, and set `duals`.
 
-        None if it has none.
+        None if the solver finds no optimum.
         """
         if not self._loaded:
             return None
@@ -184,15 +184,15 @@ class LinearProgram:
         return float(objective @ point), point
 
     def bound(self, objective: FloatArray, time_limit: float = math.inf) -> float:
-        """A safe upper bound of the maximum of ``objective . x``, also if it is cut short.
+        """Return a safe upper bound of the maximum of ``objective . x``, even at the time limit.
 
-        By an interior-point method, for large programs with a single objective.
+        Uses an interior-point method, for large programs with a single objective.
 
         Parameters
         ----------
         objective : ndarray, shape (n,)
         time_limit : float, optional
-            Seconds; where the variables are bounded, so is what is known by then.
+            Seconds; with bounded variables, the bound is finite whatever is known by then.
         """
         solver, c = self._solver, np.asarray(objective, dtype=np.float64)
         duals: FloatArray = np.zeros(self._b.size)
@@ -211,11 +211,11 @@ class LinearProgram:
         return min(np.inf if loose > 0 else end for end, loose, _ in proofs)
 
     def enclose(self) -> None:
-        """Bound the variables wherever the rows imply it, as the dual values show.
+        """Compute bounds of the unbounded variables that the rows imply, from dual values.
 
-        With ``c = +-e_j`` every feasible x has ``c . x <= end + r |x|`` over the variables without
-        bounds, where r holds what is left of their reduced costs, with its rounding.  If r is below
-        one for all of them, all are bounded although r is not zero.
+        With ``c = +-e_j`` every feasible x has ``c . x <= end + r |x|`` over the unbounded
+        variables, where r is the residual of their reduced costs, including rounding.  If r is
+        below one for all j, all variables are bounded although r is not zero.
         """
         free = np.flatnonzero(~(np.isfinite(self._lower) & np.isfinite(self._upper)))
         if not free.size or not self._b.size:
@@ -237,10 +237,10 @@ class LinearProgram:
             self.set_bounds(j, max(-down, self._lower[j]), min(up, self._upper[j]))
 
     def _run(self) -> None:
-        """Let HiGHS run, with as many threads as its pool has if somebody else has started it.
+        """Run HiGHS; on an error, retry with the number of threads that its scheduler has.
 
-        Each thread of Python has one such pool, and HiGHS is in error where another number is
-        asked for.
+        HiGHS has one scheduler per Python thread, which other code may have started already, and
+        raises an error if another number of threads is requested.
         """
         if self._solver.run() == self._highspy.HighsStatus.kError:
             self._solver.setOptionValue("threads", 0)
@@ -253,10 +253,10 @@ class LinearProgram:
 def weak_duality(
     c: FloatArray, A: Matrix, b: FloatArray, lower: FloatArray, upper: FloatArray, y: FloatArray
 ) -> tuple[float, float, float]:
-    """``c . x <= end + loose |x| + noise |x|`` from row duals, for every feasible x.
+    """Return ``end``, ``loose``, ``noise``: ``c . x <= end + (loose + noise) |x|`` for feasible x.
 
-    The norm is linf over the variables that are unbounded on a side: `loose` is what their
-    reduced costs sum up to, `noise` the rounding of these.
+    The norm is linf over the variables that are unbounded on a side: `loose` is the sum of the
+    absolute reduced costs that point there, `noise` bounds the rounding of the reduced costs.
 
     Parameters
     ----------
@@ -266,7 +266,7 @@ def weak_duality(
     lower, upper : ndarray, shape (n,)
         May be infinite.
     y : ndarray, shape (r,)
-        Not negative; any will do.
+        Any nonnegative row duals.
     """
     reduced = c - A.T @ y
     side = np.where(reduced > 0, upper, lower)
@@ -283,7 +283,7 @@ def weak_duality(
 
 
 def _by_rows(A: Matrix) -> tuple[IndexArray, IndexArray, FloatArray]:
-    """Starts of the rows, columns, and values of the entries that are not zero."""
+    """Return row starts, column indices and values of the nonzeros."""
     if not isinstance(A, np.ndarray):
         return A.indptr, A.indices, A.data
     entries = A != 0.0

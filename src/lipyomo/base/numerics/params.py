@@ -1,4 +1,4 @@
-"""The numbers of this room."""
+"""Parameters of this package."""
 
 from __future__ import annotations
 
@@ -7,34 +7,35 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Params:
-    """Rates of a quiet core, which predictions of time assume, and what exact arithmetic may cost.
+    """Rates of an idle reference core, for predictions of time, and limits of exact arithmetic.
 
     Attributes
     ----------
     rate : float
-        Operations a second.
+        Operations per second.
     order : int
-        Of the matrix of the trial that compares the machine with that core: ten milliseconds.
+        Order of the matrix in the measurement of the machine's speed: ten milliseconds.
     age : float
-        Seconds after which a trial is out of date: a machine gets busy.
+        Seconds after which a measurement is repeated, since the load of a machine changes.
     slowest : float
-        What fits on a machine so many times slower than that core needs no trial.
+        What fits on a machine so many times slower than that core needs no measurement.
     terms : float
-        Terms of a Pyomo model that are written, and handed to a solver, in a second.
+        Terms of a Pyomo model that are built and passed to a solver per second.
     pyomo : float
-        Seconds that the import of Pyomo takes, which imports the statistics of SciPy.
+        Seconds of importing Pyomo, which imports SciPy's statistics.
     entries : int
-        Equations times rows of the simplex method in rational numbers: time against thin regions
-        that stay undecided.
+        Limit of equations times rows of the rational simplex method: a trade-off between time and
+        thin regions that stay undecided.
     iterations : int
-        Of that method, of Newton's, of projections: only what does not converge takes so many.
+        Limit of iterations of that method, of Newton's method and of projections, reached only
+        without convergence.
     interior_steps : int
-        Most steps of interior point methods for small programs: more than are needed where numbers
-        are of size one.
+        Limit of steps of interior-point methods for small programs, more than needed for
+        well-scaled numbers.
     to_wall : float
-        Share of the way to the nearest wall that such a step may go (0.9 to 0.99 alike).
+        Fraction of the step to the boundary (0.9 to 0.99 perform alike).
     sets : int
-        Sets of rows among which the vertices of a dual ball are looked for without rounding.
+        Limit of the sets of rows in the exact enumeration of a dual ball's vertices.
     """
 
     rate: float = 2e10

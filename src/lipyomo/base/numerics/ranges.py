@@ -1,4 +1,4 @@
-"""Products and means of ranges, but for rounding."""
+"""Interval products and convex combinations, without accounting for rounding."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ Ends = tuple[FloatArray, FloatArray]
 
 
 def range_product(one: Ends, other: Ends) -> Ends:
-    """The range of a product of ranges."""
+    """Return the product of two intervals."""
     corners = np.stack([a * b for a in one for b in other])
     return corners.min(axis=0), corners.max(axis=0)
 
 
 def mean(share: Ends, first: Ends, second: Ends) -> Ends:
-    """The range of ``(1 - g) a + g b``: linear in g, so that one end of g has the largest."""
+    """Return the range of ``(1 - g) a + g b``, which is attained at ends of g (linear in g)."""
     found = []
     for end in share:
         one, other = range_product((1.0 - end,) * 2, first), range_product((end, end), second)
@@ -25,10 +25,10 @@ def mean(share: Ends, first: Ends, second: Ends) -> Ends:
 
 
 def mean_size(share: Ends, first: Ends, second: Ends) -> FloatArray:
-    """What the terms of such means are not above together: a few roundings are relative to it."""
+    """Return upper bounds of the sum of absolute terms in `mean`, for error bounds."""
     return np.asarray((1.0 + size(share)) * (size(first) + size(second)))
 
 
 def size(ends: Ends) -> FloatArray:
-    """The largest absolute value."""
+    """Return the largest absolute value of each interval."""
     return np.maximum(np.abs(ends[0]), np.abs(ends[1]))

@@ -1,12 +1,12 @@
-"""Strict linear inequalities decided by the simplex method in rational numbers.
+"""Strict linear inequalities decided by the simplex method in rational arithmetic.
 
 The largest margin t of ``A x + t <= b, t <= 1`` is by duality
 
     min  b . y + y_0    over    A^T y = 0,  sum(y) + y_0 = 1,  y >= 0,  y_0 >= 0.
 
-The simplex method runs on that problem, which has as many equations as x has entries, and one more;
-its multipliers are x.  A positive optimum comes with a point x such that ``A x < b``, any other
-with weights y that prove that there is none.
+The simplex method solves this dual, which has one equation more than x has entries; its multipliers
+are x.  A positive optimum yields a point x with ``A x < b``, any other yields weights y that prove
+that there is none.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lipyomo.base.numerics.params import PARAMS
 
 @dataclass(frozen=True)
 class Decision:
-    """What the simplex method found.
+    """The result of the simplex method.
 
     Attributes
     ----------
@@ -38,13 +38,13 @@ class Decision:
 
 
 def decide_strictly(rows: Sequence[Sequence[fmpq]], guess: FloatArray) -> Decision:
-    """Whether some x satisfies ``a . x < b`` for all rows ``(a, b)``.
+    """Decide whether some x satisfies ``a . x < b`` for all rows ``(a, b)``.
 
     Parameters
     ----------
     rows : sequence of sequences of fmpq
     guess : ndarray, shape (r,)
-        Weights; rows with large ones are tried first.
+        Approximate weights; rows with large ones are tried first.
 
     Returns
     -------
@@ -68,9 +68,9 @@ def decide_strictly(rows: Sequence[Sequence[fmpq]], guess: FloatArray) -> Decisi
 
 
 class _Table:
-    """Equations, right sides and reduced costs, in terms of the basis.
+    """The simplex tableau: equations, right-hand sides and reduced costs.
 
-    Columns 0 to r - 1 are those of y, r is that of y_0; the last d + 1 follow the multipliers.
+    Columns 0 to r - 1 belong to y, column r to y_0; the last d + 1 record the multipliers.
     """
 
     def __init__(self, rows: Sequence[Sequence[fmpq]], d: int) -> None:
@@ -92,7 +92,7 @@ class _Table:
                 self._pivot(i, column)
 
     def solve(self) -> bool:
-        """Pivot to the optimum, or to a value that says enough; False if it takes too long."""
+        """Pivot until the tableau is optimal or its value negative; False if it takes too long."""
         stuck = False
         for _ in range(PARAMS.iterations):
             costs = self._costs[: self._count + 1]
@@ -137,11 +137,11 @@ class _Table:
         self._basis[i] = column
 
     def multipliers(self) -> list[fmpq]:
-        """x: what the costs of the tracing columns have become, with the sign turned."""
+        """Return x, the negative reduced costs of the recording columns."""
         first = self._count + 1
         return [-cost for cost in self._costs[first : first + self._d]]
 
     def solution(self) -> dict[int, fmpq]:
-        """Basic columns and their values."""
+        """Return the values of the basic columns."""
         pairs = zip(self._basis, self._right, strict=True)
         return {column: value for column, value in pairs if column is not None}

@@ -1,8 +1,8 @@
-"""Matrices split by sign, with ranges of affine maps that hold in floating-point arithmetic.
+"""Matrices split by sign, and ranges of affine maps that are safe against rounding.
 
 Every range is widened by `lipyomo.base.numerics.rounding.gamma` times the sum of the absolute
-products: where all terms are zero the widening is zero as well, so that a unit which only touches
-its kink stays decided.
+products; this is zero where all terms are zero, so that a unit that only touches its kink stays
+stable.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ AnyMatrix: TypeAlias = "Matrix | sp.csc_array"
 
 
 def apply_rows(matrix: AnyMatrix, rows: FloatArray) -> FloatArray:
-    """``matrix @ row`` for rows of shape (..., n_in), giving (..., n_out)."""
+    """Return ``matrix @ row`` for rows of shape (..., n_in), shape (..., n_out)."""
     flat = rows.reshape(-1, rows.shape[-1])
     if isinstance(matrix, np.ndarray):
         return np.asarray(flat @ matrix.T).reshape(*rows.shape[:-1], matrix.shape[0])
@@ -29,20 +29,20 @@ def apply_rows(matrix: AnyMatrix, rows: FloatArray) -> FloatArray:
 
 
 def pull_back(rows: FloatArray, matrix: AnyMatrix) -> FloatArray:
-    """``rows @ matrix`` for functionals of shape (..., n_out), giving (..., n_in)."""
+    """Return ``rows @ matrix`` for functionals of shape (..., n_out), shape (..., n_in)."""
     flat = rows.reshape(-1, rows.shape[-1])
     return np.asarray(flat @ matrix).reshape(*rows.shape[:-1], matrix.shape[1])
 
 
 @dataclass(frozen=True, eq=False)
 class SplitMatrix:
-    """A matrix with its positive and negative part.
+    """A matrix with its positive and negative parts.
 
     Attributes
     ----------
     full, positive, negative : ndarray or sparse array, shape (n_out, n_in)
     terms : int
-        Most entries that a row adds up.
+        Largest number of entries in a row.
     """
 
     full: AnyMatrix
@@ -67,13 +67,13 @@ class SplitMatrix:
     @cached_property
     def transposed(self) -> SplitMatrix:
         """The transpose."""
-        full = self.full.T  # to count the entries of its rows would take longer than is gained
+        full = self.full.T  # counting the entries of its rows would not pay off
         return SplitMatrix(full, self.positive.T, self.negative.T, full.shape[1])
 
     def range(
         self, lower: FloatArray, upper: FloatArray, bias: FloatArray | float = 0.0
     ) -> tuple[FloatArray, FloatArray]:
-        """Range of ``matrix @ h + bias`` over ``lower <= h <= upper``, safe against rounding.
+        """Enclose ``matrix @ h + bias`` over ``lower <= h <= upper``, safe against rounding.
 
         Parameters
         ----------

@@ -1,1 +1,1 @@
-"""The machine: its memory, processes and files, and the packages that are installed."""
+"""The system: memory, threads, processes, files and installed packages."""

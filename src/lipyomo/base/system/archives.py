@@ -1,4 +1,4 @@
-"""Files that numpy has written, read without running anything that is in them."""
+"""Numpy's files, read without executing any code in them."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ DAMAGED = (
     *(OSError, EOFError, ValueError, RuntimeError),  # OSError: a place before the beginning
     *(zipfile.BadZipFile, zlib.error, tokenize.TokenError),
 )
-"""What numpy and Python raise where such a file is another one, cut short, or changed."""
+"""Exceptions of numpy and Python for files that are of another kind, truncated or corrupted."""
 
 
 def read_arrays(path: str | PathLike[str]) -> np.ndarray | dict[str, np.ndarray]:
-    """The array of a ``.npy`` file, or those of an ``.npz`` file by name.
+    """Read the array of a ``.npy`` file, or the arrays of an ``.npz`` file by name.
 
     Raises
     ------
     OSError
         If the file cannot be opened.
     ValueError
-        If it is no such file, or damaged.
+        If it is no such file, or corrupted.
     """
     with open(path, "rb") as stream:
         try:

@@ -1,4 +1,4 @@
-"""Optional packages: whether they are there, and the error if they are not."""
+"""Optional packages: whether they are installed, and the error if they are not."""
 
 from __future__ import annotations
 

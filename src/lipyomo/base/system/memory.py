@@ -1,4 +1,4 @@
-"""The memory of this machine, and limits on what this process may take of it."""
+"""The memory of this machine, and memory limits of this process."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from lipyomo.base.errors import ProblemError
 MEGABYTE = 2**20
 
 ARRAYS = 16
-"""Arrays of one size that a step holds at a time, about."""
+"""Approximate number of arrays of one size that a step holds at a time."""
 
 CACHED = MEGABYTE
-"""Bytes of arrays that many operations in a row go through: about what a core's cache holds."""
+"""Bytes of arrays in a sequence of many operations: about the size of a core's cache."""
 
 BATCH = 32 * MEGABYTE
-"""Bytes of arrays that are made at a time: larger ones come page by page from the GNU C library."""
+"""Bytes of arrays created at a time: the GNU C library maps larger ones page by page."""
 
 KEPT = 256 * MEGABYTE
-"""Bytes of what is kept as a whole: a search's points, a text."""
+"""Limit of bytes that are stored permanently, such as a search's points or a text."""
 
 LARGE = 2048 * MEGABYTE
-"""Bytes from which a step is predicted to be too large for common machines, and is not begun."""
+"""Bytes from which a step is considered too large for common machines, and is not started."""
 
 DEEPEST = sys.getrecursionlimit() // 20
-"""Graphs in graphs, or parentheses in parentheses, that no file needs: at some twenty calls each,
-Python's own stack would end."""
+"""Limit of nested graphs or parentheses, which no file needs: at about twenty calls for each level,
+Python's recursion limit would be reached."""
 
 
 @cache
 def machine_memory() -> int:
-    """Bytes of memory of this machine, or of the control group that this process runs in.
+    """Return the bytes of memory of this machine, or of the control group of this process.
 
-    The system is asked once: maps of coefficients ask for each product.
+    The value is cached, since it is needed for each product of coefficient maps.
     """
     try:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -52,7 +52,7 @@ def machine_memory() -> int:
 
 
 def used_memory() -> int:
-    """Most bytes that this process has had so far; 0 where the system does not tell."""
+    """Return the peak memory of this process in bytes; 0 if the system does not tell."""
     try:
         import resource
     except ImportError:
@@ -62,7 +62,7 @@ def used_memory() -> int:
 
 
 def memory_limit() -> float:
-    """Most bytes that this process may take, by `limit_memory` or otherwise; infinite if any."""
+    """Return the memory limit of this process in bytes, set by `limit_memory` or otherwise."""
     try:
         import resource
     except ImportError:
@@ -72,22 +72,23 @@ def memory_limit() -> float:
 
 
 def _kind(resource: ModuleType) -> int:
-    """Which of the system's limits is meant.
+    """Return which of the system's limits is used.
 
-    Data rather than address space: libraries reserve far more addresses than they use.
+    On Linux the data segment, not the address space, of which libraries reserve far more than they
+    use.
     """
     return int(resource.RLIMIT_DATA if sys.platform == "linux" else resource.RLIMIT_AS)
 
 
 def limit_memory(size: int) -> None:
-    """Let this process take at most `size` bytes, where the system can see to it.
+    """Limit the memory of this process to `size` bytes, where the system supports it.
 
-    What exceeds the limit is refused by the system, and Python raises `MemoryError`.
+    Beyond the limit, Python raises `MemoryError`.
 
     Raises
     ------
     ProblemError
-        If the process has taken more already.
+        If the process has used more already.
     """
     used = used_memory()
     if used > size:

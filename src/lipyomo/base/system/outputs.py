@@ -1,8 +1,8 @@
-"""The one room that opens files for writing: nothing of the user's is harmed.
+"""The only module that opens files for writing, so that no file of the user is damaged.
 
-A regular file is replaced in one step, once the new content is whole on the disk; it keeps its
-permissions.  Symbolic links are written through.  Devices and pipes are written to.  A file that
-holds something else, or that the same command reads, is refused.
+A regular file is replaced atomically, once the new content is completely on the disk; it keeps its
+permissions.  Symbolic links are followed.  Devices and pipes are written to directly.  Files with
+other content, or that the same command reads, are refused.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ AnyPath = str | os.PathLike[str]
 
 
 class OutputError(LipyomoError):
-    """A file cannot be written, or must not be: it holds something else, or is read as well."""
+    """A file cannot be written, or must not be: it has other content, or is an input as well."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What a file holds.
+    """A kind of files.
 
     Attributes
     ----------
     name : str
-        With its article.
+        Including the article.
     owns : callable
-        Whether a file that begins with these bytes is of this kind.
+        Tells by a file's first bytes whether it is of this kind.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Kind:
 
 
 def starting(name: str, *starts: bytes) -> Kind:
-    """The kind of files that start in one of several ways."""
+    """Return the kind of files that start with one of several byte strings."""
     return Kind(name, lambda first: first.startswith(starts))
 
 
@@ -82,29 +82,29 @@ _PICTURES = {
     ".ps": b"%!PS-Adobe",
     ".webp": b"RIFF",
 }
-"""How pictures begin; those of other formats are not replaced."""
+"""First bytes of pictures by file ending; pictures of other formats are not replaced."""
 
 
 def picture(path: AnyPath) -> Kind:
-    """The kind of a picture, by the ending of its name."""
+    """Return the kind of a picture by its file ending."""
     ending = Path(path).suffix.lower()
     start = _PICTURES.get(ending)
     return starting(f"a picture ({ending})", *([] if start is None else [start]))
 
 
 def shown(path: AnyPath) -> str:
-    """A path in quotes, without the middle of one that is too long to read."""
+    """Return a path in quotes, with the middle of long ones left out."""
     text = str(path)
     return f"'{text}'" if len(text) <= 200 else f"'{text[:80]}...{text[-40:]}'"
 
 
 def why(error: OSError | ValueError) -> str:
-    """What the system says about a path."""
+    """Return the system's error message for a path."""
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def same_file(one: AnyPath, other: AnyPath) -> bool:
-    """Whether two names are those of one file, there or not; devices and pipes are none."""
+    """Whether two paths are of the same regular file, which need not exist."""
     try:
         return os.path.samefile(one, other) and stat.S_ISREG(os.stat(one).st_mode)
     except (OSError, ValueError):
@@ -114,12 +114,12 @@ def same_file(one: AnyPath, other: AnyPath) -> bool:
 
 
 def stat_or_none(path: AnyPath) -> os.stat_result | None:
-    """What is there behind a name, through symbolic links; None where nothing is.
+    """Return the status of a path, following symbolic links; None if nothing exists there.
 
     Raises
     ------
     OutputError
-        If no file can have that name.
+        If the path is invalid.
     """
     try:
         return os.stat(os.fspath(path))
@@ -132,21 +132,21 @@ def stat_or_none(path: AnyPath) -> os.stat_result | None:
 
 
 def check_output(path: AnyPath, kind: Kind, reads: Iterable[AnyPath] = ()) -> None:
-    """Refuse a file that cannot or must not be written, before anything long is computed.
+    """Refuse a path that cannot or must not be written, before any long computation.
 
     Parameters
     ----------
     path : path
     kind : Kind
-        What will be written.
+        Of the file to be written.
     reads : iterable of path, optional
-        What the same call reads.
+        Files that the same call reads.
 
     Raises
     ------
     OutputError
-        If it is a folder or in none, must not be written by this user, holds something of another
-        kind, or is read.
+        If it is a folder, is in a missing folder, is not writable by this user, is of another kind,
+        or is read.
     """
     there = stat_or_none(path)
     if not str(path) or (there is not None and stat.S_ISDIR(there.st_mode)):
@@ -174,7 +174,7 @@ def check_output(path: AnyPath, kind: Kind, reads: Iterable[AnyPath] = ()) -> No
 
 
 def is_of(path: AnyPath, kind: Kind) -> bool:
-    """Whether a regular file is empty or of a kind, by its first bytes.
+    """Whether a regular file is empty or, by its first bytes, of the given kind.
 
     Raises
     ------
@@ -191,9 +191,9 @@ def is_of(path: AnyPath, kind: Kind) -> bool:
 
 @contextmanager
 def written(path: AnyPath, kind: Kind) -> Iterator[BinaryIO]:
-    """Open a file to be written as a whole; what is there stays until the body has ended.
+    """Open a file for writing; an existing one is replaced when the body has ended.
 
-    If the body fails, or the disk is full, nothing has changed.
+    If the body fails, or the disk is full, the existing file is unchanged.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ def written(path: AnyPath, kind: Kind) -> Iterator[BinaryIO]:
             with _replaced(Path(os.path.realpath(path)), there) as stream:
                 yield stream
         else:
-            # first elsewhere: pipes take nothing back, and those who write go back in their files
+            # buffered first: pipes cannot be undone after an error, and writers may seek
             with tempfile.SpooledTemporaryFile(BATCH) as stream:
                 yield cast(BinaryIO, stream)
                 stream.seek(0)
@@ -227,13 +227,13 @@ def written(path: AnyPath, kind: Kind) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _replaced(path: Path, there: os.stat_result | None) -> Iterator[BinaryIO]:
-    """A new file beside a regular one, which takes its place at the end."""
-    # the draft's name stays within what a file system allows, however long the other one is
+    """Write a temporary file in the same folder, which replaces the file at the end."""
+    # the name is shortened, to stay within the limits of file systems
     draft = path.with_name(f".{path.name[:32]}.{os.getpid()}-{secrets.token_hex(4)}.part")
     try:
         with draft.open("x+b") as stream:
             if there is not None and sys.platform != "win32":
-                with suppress(OSError):  # who does not own the file becomes the owner of the new
+                with suppress(OSError):  # others than the owner become owners of the new file
                     os.fchown(stream.fileno(), there.st_uid, there.st_gid)
                 os.fchmod(stream.fileno(), stat.S_IMODE(there.st_mode))
             yield stream
@@ -245,7 +245,7 @@ def _replaced(path: Path, there: os.stat_result | None) -> Iterator[BinaryIO]:
 
 
 def _number(path: AnyPath, there: os.stat_result | None) -> int:
-    """Open a device or pipe as it is, a regular file at its end; standard streams go on."""
+    """Open a device or pipe, or a file for appending; standard streams are duplicated."""
     stream = None if there is None else _stream_of(there)
     if stream is not None:
         return os.dup(stream)
@@ -255,12 +255,12 @@ def _number(path: AnyPath, there: os.stat_result | None) -> int:
 
 
 def _is_replaced(there: os.stat_result) -> bool:
-    """Whether this is a file that another one can take the place of."""
+    """Whether this is a regular file that can be replaced, not a standard stream."""
     return stat.S_ISREG(there.st_mode) and _stream_of(there) is None
 
 
 def _stream_of(there: os.stat_result) -> int | None:
-    """The number of the standard stream that leads to this file, if one does."""
+    """Return the number of the standard stream that is redirected to this file, if any."""
     for number in (1, 2):
         with suppress(OSError):
             if os.path.samestat(os.fstat(number), there):
@@ -269,7 +269,7 @@ def _stream_of(there: os.stat_result) -> int | None:
 
 
 class GrowingFile:
-    """A file to whose end lines are added, for good; what cannot be written waits.
+    """A file to which data are appended durably; data that cannot be written are kept for later.
 
     Parameters
     ----------
@@ -279,7 +279,7 @@ class GrowingFile:
     Attributes
     ----------
     before : bytes
-        What was there (nothing in devices and pipes).
+        The previous content (empty for devices and pipes).
 
     Raises
     ------
@@ -301,7 +301,7 @@ class GrowingFile:
         self._waiting = b""
 
     def cut(self, size: int) -> None:
-        """Keep the first bytes only of what was there.
+        """Truncate the file to its first `size` bytes.
 
         Raises
         ------
@@ -314,13 +314,13 @@ class GrowingFile:
         self._size = size
 
     def add(self, data: bytes) -> None:
-        """Write what waits, and `data`, to the disk.
+        """Write pending data, and `data`, to the disk.
 
         Raises
         ------
         OutputError
-            If that fails: a regular file is as before, and what is not written waits for the next
-            call.
+            If that fails: a regular file is as before, and unwritten data stay pending until the
+            next call.
         """
         waiting = self._waiting + data
         done = 0
@@ -340,12 +340,12 @@ class GrowingFile:
             self._waiting = waiting[done:]
 
     def close(self) -> None:
-        """Try once more to write what waits, and close the file.
+        """Try once more to write pending data, and close the file.
 
         Raises
         ------
         OutputError
-            If something is left unwritten.
+            If some data are still unwritten.
         """
         try:
             self.add(b"")

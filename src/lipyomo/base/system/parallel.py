@@ -1,4 +1,4 @@
-"""Where parallel work runs: this process, a pool of processes, dask, or any executor.
+"""Execution of parallel jobs: in this process, a pool of processes, dask, or any executor.
 
 Everything that runs in parallel goes through `concurrent.futures.Executor`, so that a cluster is
 one argument away: ``dask.distributed.Client.get_executor()`` and ``mpi4py.futures`` are executors.
@@ -31,17 +31,17 @@ Job = TypeVar("Job")
 Value = TypeVar("Value")
 
 AHEAD = 2
-"""Jobs a worker that are handed over before any is finished."""
+"""Jobs per worker that are submitted before any is finished."""
 
 UNKNOWN = 16
-"""Workers that an executor of somebody else's is taken to have."""
+"""Assumed number of workers of an executor of the user."""
 
 
 class InlineExecutor(Executor):
-    """Runs every call at once, in this process."""
+    """An executor that runs every call immediately, in this process."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Call, and return a future that is done."""
+        """Call the function and return a completed future."""
         future: Future[Any] = Future()
         try:
             future.set_result(fn(*args, **kwargs))
@@ -54,21 +54,21 @@ class InlineExecutor(Executor):
 def _called(
     send: object, function: Callable[..., Value], *arguments: object, **keywords: object
 ) -> Value:
-    """Call a function in a process of a `Crew`, of which there is one a core."""
+    """Call a function in a process of a `Crew`; with one process per core, one thread each."""
     return without_messages(send, function, *arguments, **keywords)
 
 
 class Crew(Executor):
-    """Runs calls in processes of its own, which start when there is something for them to do.
+    """An executor that runs calls in processes of its own, which are started on demand.
 
-    Each is a fresh interpreter, since solver libraries keep threads that do not survive a fork.
-    None of them hears of Ctrl-C.  One that dies loses its own call only (`BrokenProcessPool`);
-    another starts for the next one.
+    Each process is a fresh interpreter, since threads of solver libraries do not survive a fork.
+    They ignore Ctrl-C.  If a process dies, only its own call fails (`BrokenProcessPool`); a new
+    process is started for the next one.
 
     Parameters
     ----------
     processes : int
-        The most at a time.
+        Largest number at a time.
     """
 
     def __init__(self, processes: int) -> None:
@@ -79,7 +79,7 @@ class Crew(Executor):
         self._killed = False
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Have a function of a module called."""
+        """Submit a call of a module-level function."""
         return self._threads.submit(self._call, pickle.dumps((_called, (fn, *args), kwargs)))
 
     def _call(self, content: bytes) -> Any:
@@ -113,7 +113,7 @@ class Crew(Executor):
         return said
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Take no more calls, and end the processes: at once unless `wait` is asked for."""
+        """Accept no more calls, and end the processes: immediately, unless `wait` is True."""
         if not wait:
             self.kill()
         self._threads.shutdown(wait, cancel_futures=cancel_futures)
@@ -132,7 +132,7 @@ class Crew(Executor):
 class Carried(Generic[Job, Value]):
     """A function that is pickled once, and unpickled once in every process that calls it.
 
-    So what it holds (a network, constants that it has found) stays from one job to the next.
+    So its state (a network, computed constants) is kept from one job to the next.
     """
 
     def __init__(self, function: Callable[[Job], Value]) -> None:
@@ -141,7 +141,7 @@ class Carried(Generic[Job, Value]):
 
     @with_one_blas_thread
     def __call__(self, job: Job) -> Value:
-        """Call the function, wherever the executor has brought it."""
+        """Call the function in the worker process."""
         if self._key not in _CARRIED:
             _CARRIED.clear()
             _CARRIED[self._key] = pickle.loads(self._content)
@@ -149,31 +149,31 @@ class Carried(Generic[Job, Value]):
 
 
 _CARRIED: dict[bytes, Callable[[Any], Any]] = {}
-"""The function that this process was last asked for, by its digest."""
+"""The function that this process called last, by its digest."""
 
 
 class WorkerDied(LipyomoError):
-    """A worker process ended without an answer, twice on the same job."""
+    """A worker process died without an answer, twice on the same job."""
 
 
 PATIENCE = 10.0
-"""Most seconds that a dask scheduler has to answer."""
+"""Timeout in seconds for the answer of a dask scheduler."""
 
 
 def check_scheduler(address: str, seconds: float = math.inf) -> None:
-    """Refuse the address of a dask scheduler where nothing answers, sooner than a client would.
+    """Check that a dask scheduler answers; fails sooner than a client would.
 
     Parameters
     ----------
     address : str
-        Those without a port are left to the client.
+        Addresses without a port are not checked.
     seconds : float, optional
-        That all may take.
+        Time limit of the whole computation.
 
     Raises
     ------
     LipyomoError
-        If nothing is there.
+        If no scheduler answers.
     """
     place = re.fullmatch(r"(?:(?:tcp|tls|wss?)://)?\[?([^/]+?)\]?:(\d+)/?", address)
     if place is None:
@@ -196,33 +196,33 @@ def _silent(address: str, error: Exception) -> LipyomoError:
 
 
 class Workers(Generic[Job, Value]):
-    """A context in which jobs run on workers.
+    """A context manager that runs jobs on workers.
 
     Parameters
     ----------
     workers : int, optional
-        Processes; one a core by default.  One worker runs everything in this process.
+        Number of processes; one per core by default.  With 1, everything runs in this process.
     executor : concurrent.futures.Executor, optional
         Used instead, and left open.
     dask : str, optional
         Address of a dask scheduler (``tcp://host:8786``), used instead; needs the extra ``[dask]``,
         and lipyomo on its workers.
     jobs : int, optional
-        How many jobs there are, if known: no more processes than that are started.
+        Number of jobs, if known: no more processes than that are started.
     helping : bool, optional
-        The caller does jobs as well: one process fewer is started.  Once called they are kept, for
-        the next such context of as many.
+        The caller processes jobs as well, so that one process fewer is started.  Processes that
+        were started by `call` are kept for the next such context of the same size.
     time_limit : float, optional
-        Seconds that all of it may take: a dask scheduler has no longer to answer.
+        Time limit of the whole computation in seconds; also limits the wait for a dask scheduler.
 
     Attributes
     ----------
     own : bool
-        Whether the processes are this context's own.
+        Whether this context starts its own processes.
     count : int
-        Workers; 0 if unknown.
+        Number of workers; 0 if unknown.
     processes : int
-        How many of them are other processes, started by this context.
+        Number of workers that are processes started by this context.
 
     Raises
     ------
@@ -271,7 +271,7 @@ class Workers(Generic[Job, Value]):
 
     @property
     def executor(self) -> Executor:
-        """The executor, started when it is first needed."""
+        """The executor, created at first use."""
         if self._executor is None:
             if self.count == 1:
                 self._executor = InlineExecutor()
@@ -281,25 +281,25 @@ class Workers(Generic[Job, Value]):
         return self._executor
 
     def call(self, module: str) -> None:
-        """Have processes of this context's own start, which takes half a second.
+        """Start this context's own processes in advance, which takes half a second.
 
         Parameters
         ----------
         module : str
-            What they load, by its name: it may be loaded here at the same time.
+            Name of the module that they import; it may be imported here at the same time.
         """
         if self.processes:
-            executor = self.executor  # which knows the calls that it has heard
+            executor = self.executor  # sets `_calls`
             for _ in range(self.processes - len(self._calls)):
                 self._calls.append(executor.submit(_load, module))
 
     @property
     def up(self) -> int:
-        """How many of the processes that were called are there."""
+        """Number of processes started by `call` that are ready."""
         return len({call.result() for call in self._calls if call.done() and not call.exception()})
 
     def restart(self) -> None:
-        """Give up processes of which one has died; others start when they are needed."""
+        """Discard the processes after one has died; new ones are started on demand."""
         if self.own and self._executor is not None:
             self._executor.shutdown(wait=False, cancel_futures=True)
             self._executor, self._calls = None, []
@@ -318,21 +318,21 @@ class Workers(Generic[Job, Value]):
     def run(
         self, function: Callable[[Job], Value], jobs: Iterable[Job]
     ) -> Iterator[tuple[int, Value | LipyomoError]]:
-        """Call `function` on every job; results come as they finish.
+        """Call `function` on every job, and yield results as they finish.
 
-        A job whose worker died is tried once more.
+        A job whose worker died is retried once.
 
         Parameters
         ----------
         function : callable
-            Of one job; both travel to other processes.
+            Takes one job; both must be picklable.
         jobs : iterable
-            Taken as workers get free, so that it may be long.
+            Consumed as workers become free, so that it may be long.
 
         Yields
         ------
         (int, value or LipyomoError)
-            Position of the job, and what came of it; other errors are raised.
+            Position of the job, and its result or error; other errors are raised.
         """
         waiting = iter(enumerate(jobs))
         running: dict[Future[Value], tuple[int, Job]] = {}
@@ -372,8 +372,7 @@ class Workers(Generic[Job, Value]):
 
 
 _spare: dict[int, tuple[Executor, list[Future[int]]]] = {}
-"""Crews of helping contexts that are over, by their number of processes, and the calls that these
-have heard."""
+"""Crews kept from helping contexts, by number of processes, and the futures of their `call`."""
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_spare.clear)  # the threads that serve them are not there
@@ -381,14 +380,14 @@ if hasattr(os, "register_at_fork"):
 
 @contextlib.contextmanager
 def called_early(workers: int | None, module: str) -> Iterator[None]:
-    """A block for whose helping contexts processes start at once; they end with it, busy or not.
+    """Start processes in advance for helping contexts in the block; they are killed at its end.
 
     Parameters
     ----------
     workers : int, optional
         As for `Workers`; one by default.
     module : str
-        What they load, by its name.
+        Name of the module that they import.
     """
     early = Workers[Any, Any](workers or 1, helping=True)
     with contextlib.suppress(RuntimeError, OSError), early:  # who needs them calls them again
@@ -402,7 +401,7 @@ def called_early(workers: int | None, module: str) -> Iterator[None]:
 
 
 def _load(module: str) -> int:
-    """Load a module; returns the process that was asked."""
+    """Import a module and return the id of this process."""
     with importing():
         import_module(module)
     return os.getpid()

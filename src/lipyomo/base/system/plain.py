@@ -1,4 +1,4 @@
-"""Plain data, as JSON files hold it: made of values, and read again."""
+"""Conversion of values to plain data for JSON, and validated reading of such data."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Member = TypeVar("Member", bound=StrEnum)
 
 
 def finite(value: float | None) -> float | None:
-    """`value`, or None where JSON has no number for it."""
+    """Return `value`, or None if JSON has no number for it."""
     if value is None or not math.isfinite(value):
         return None
     return float(value)
 
 
 def plain(data: object) -> Any:
-    """Turn arrays, tuples, enums and infinities into what JSON knows."""
+    """Convert arrays, tuples, enums and infinities to JSON's types."""
     if isinstance(data, dict):
         return {str(key): plain(item) for key, item in data.items()}
     if isinstance(data, list | tuple):
@@ -42,9 +42,9 @@ def plain(data: object) -> Any:
 
 
 class PlainEntries:
-    """Plain data that somebody else may have written, read entry by entry.
+    """Untrusted plain data, read entry by entry.
 
-    What is missing, or of another type, is refused; the message names the entry.
+    Entries that are missing or of another type raise errors, whose messages name the entry.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class PlainEntries:
     what : str
         Names the data in messages, such as ``the result``.
     error : type
-        What to raise.
+        Type of the exceptions.
     """
 
     def __init__(self, data: Any, what: str, error: type[LipyomoError]) -> None:
@@ -60,7 +60,7 @@ class PlainEntries:
         self._data, self._what, self._error = data, what, error
 
     def _at(self, name: str) -> tuple[Any, str, type[LipyomoError]]:
-        """An entry, its name in messages, and the error: what readers of arguments take."""
+        """Return the leading arguments of `real_number` etc.: entry, name in messages, error."""
         if name not in self._data:
             raise self._error(
                 f"{self._what} has no entry {name!r}.  Remedy: give what lipyomo has written"
@@ -68,55 +68,55 @@ class PlainEntries:
         return self._data[name], f"{name!r} of {self._what}", self._error
 
     def optional(self, name: str, read: Callable[[str], Value]) -> Value | None:
-        """An entry that may be None or missing, by one of the other methods."""
+        """Read an entry that may be None or missing, by one of the other methods."""
         return None if self._data.get(name) is None else read(name)
 
     def number(self, name: str) -> float:
-        """A number."""
+        """Read a number."""
         return real_number(*self._at(name))
 
     def end(self, name: str) -> float:
-        """A number that was written as None if it was infinite."""
+        """Read a number that was written as None if it was infinite."""
         return _end(*self._at(name))
 
     def count(self, name: str) -> int:
-        """A whole number of at least 0."""
+        """Read a whole number of at least 0."""
         return whole_number(*self._at(name))
 
     def member(self, name: str, kind: type[Member]) -> Member:
-        """A value of an enumeration."""
+        """Read a value of an enumeration."""
         value, what, error = self._at(name)
         one_of(value, [str(member) for member in kind], what, error)
         return kind(value)
 
     def truth(self, name: str) -> bool:
-        """True or False."""
+        """Read True or False."""
         return bool(self._as(bool, name, "True or False"))
 
     def text(self, name: str) -> str:
-        """Text."""
+        """Read text."""
         return str(self._as(str, name, "text"))
 
     def mapping(self, name: str) -> dict[str, Any]:
-        """Any plain data by name."""
+        """Read a mapping from names to any plain data."""
         return dict(self._as(dict, name, "names and values"))
 
     def texts(self, name: str) -> list[str]:
-        """A list of text."""
+        """Read a list of text."""
         found = list(self._as(list, name, "a list"))
         for entry in found:
             instance(entry, str, f"an entry of {self._at(name)[1]}", self._error, "give text")
         return found
 
     def vector(self, name: str) -> npt.NDArray[np.float64]:
-        """A list of numbers, shape (n,)."""
+        """Read a list of numbers, shape (n,)."""
         found = real_numbers(*self._at(name))
         if found.ndim != 1:
             raise self._error(f"{self._at(name)[1]} has shape {found.shape}, expected a list")
         return found
 
     def rows(self, name: str, width: int) -> list[tuple[float, ...]]:
-        """Rows of so many numbers, which were written as None if they were infinite."""
+        """Read rows of `width` numbers, which were written as None if they were infinite."""
         what, found = self._at(name)[1], []
         for row in self._as(list, name, "a list"):
             if not isinstance(row, list | tuple) or len(row) != width:

@@ -1,8 +1,8 @@
-"""Calls in processes of their own, which can be ended at any moment.
+"""Calls in child processes, which can be killed at any time.
 
-Some solvers compute in C code that neither looks at a clock nor lets Python hear Ctrl-C.  The
-process is a fresh interpreter, so that scripts need no guard around their main part.  It imports
-from where this one does, except from the current folder, which nobody has named.
+Some solvers run C code that neither checks a time limit nor lets Python handle Ctrl-C.  The child
+is a fresh interpreter, so that scripts need no ``if __name__ == "__main__"``.  It has the import
+path of this process, without the current folder unless that is named explicitly.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ Value = TypeVar("Value")
 Message: TypeAlias = tuple[Any, ...]
 
 POLL = 0.05
-"""Seconds between two questions whether to stop."""
+"""Seconds between two polls whether to stop."""
 
 MOMENT = 0.3
-"""Seconds that nobody minds: what was found so long before the end still arrives, what runs may end
-so much late, and reports of progress that bring nothing better are at least so far apart."""
+"""Negligible time in seconds: for transferring results before the end, for exceeding a time limit,
+and between two progress reports without improvement."""
 
 PAUSE = 5.0
-"""Least seconds between two savings of what is known so far, or two lines about it in a log."""
+"""Least seconds between two checkpoints, or two lines of a log."""
 
 GRACE = 3.0
-"""Seconds that another process may take to say what it is, to end after it was told to, and to
-notice that the one that asked is gone."""
+"""Seconds that a child process may take to identify itself, to end on request, and to notice that
+its parent is gone."""
 
 _LENGTH = struct.Struct("<Q")
 
@@ -54,7 +54,7 @@ _START = (
 
 
 def _flags() -> list[str]:
-    """The options that this interpreter was started with, and none that trusts its folder."""
+    """Return this interpreter's options, and -P: the current folder is not imported from."""
     given = sys.flags
     letters = {
         "-I": given.isolated,
@@ -73,16 +73,16 @@ def _flags() -> list[str]:
 
 
 def _named_folders() -> list[str]:
-    """What PYTHONPATH names: an empty or relative entry is the current folder by accident."""
+    """Return absolute entries of PYTHONPATH; an empty or relative one is often unintentional."""
     entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     return [entry for entry in entries if os.path.isabs(entry)]
 
 
 def import_path() -> list[str]:
-    """Where a process that this one starts may import from.
+    """Return the import path of child processes.
 
-    That is where this one does, but for the current folder.  It stays if it is named: by
-    PYTHONPATH, by the script or module that runs, or because it holds lipyomo.
+    It is that of this process without the current folder, which is kept only if it is named by
+    PYTHONPATH, is the folder of the running script or module, or contains lipyomo.
     """
     named = {str(Path(__file__).resolve().parents[3])}
     main = sys.modules["__main__"]
@@ -101,12 +101,12 @@ def import_path() -> list[str]:
 
 
 class Interpreter:
-    """A fresh interpreter that calls what it is sent, one call after the other, until it is ended.
+    """A fresh interpreter that executes the calls sent to it, one after the other.
 
     Parameters
     ----------
     threads : int, optional
-        Of its linear algebra.
+        Number of threads of its linear algebra.
     """
 
     def __init__(self, threads: int | None = None) -> None:
@@ -127,18 +127,18 @@ class Interpreter:
 
     @property
     def pid(self) -> int:
-        """Number of the process."""
+        """Id of the process."""
         return self._process.pid
 
     def send(self, content: bytes) -> None:
-        """Send a pickled call: a function of a module, its arguments and its keywords.
+        """Send a pickled call: a module-level function, its arguments and its keywords.
 
-        The function's first argument sends its own arguments as a message.
+        The function receives, as its first argument, a function that sends messages back.
         """
         _write(cast(BinaryIO, self._process.stdin), content)
 
     def receive(self) -> bytes:
-        """The next message, pickled; EOFError once the process has ended."""
+        """Return the next message, pickled; raise EOFError once the process has ended."""
         pipe = cast(BinaryIO, self._process.stdout)
         try:
             return _read(pipe)
@@ -147,15 +147,15 @@ class Interpreter:
             raise
 
     def close(self) -> None:
-        """Let it end once it has done what it was sent."""
+        """Let the process end once it has executed its calls."""
         cast(BinaryIO, self._process.stdin).close()
 
     def code(self) -> int:
-        """Its exit code, waited for."""
+        """Wait for the process and return its exit code."""
         return self._process.wait()
 
     def kill(self) -> None:
-        """End the process and all of its children."""
+        """Kill the process and all of its children."""
         try:
             if hasattr(os, "killpg"):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -169,10 +169,10 @@ class Interpreter:
 
 
 def _widen(pipe: BinaryIO) -> None:
-    """Let messages of a megabyte fit into a pipe, on Linux.
+    """Increase the buffer of a pipe to a megabyte, on Linux.
 
-    Else each piece of 64 kB waits for the thread that computes in the other process; more than a
-    megabyte is for administrators.
+    Otherwise each chunk of 64 kB waits for the computing thread of the other process; larger
+    buffers than a megabyte require privileges.
     """
     if sys.platform == "linux":
         import fcntl
@@ -199,19 +199,20 @@ def _read(pipe: BinaryIO) -> bytes:
 
 
 class Child:
-    """A context with a call in a process of its own, which ends with it; iterate over its messages.
+    """A call in a child process, as a context manager that kills it at the end.
 
-    They are tuples: ``("idle",)`` now and then while nothing comes, what the function tells, and
-    last ``("done", value)``, ``("failed", error)`` for an error of lipyomo, or ``("died", why)``.
+    Iteration yields messages, which are tuples: ``("idle",)`` about every `POLL` seconds without
+    any, the messages of the function, and at last ``("done", value)``, ``("failed", error)`` for an
+    error of lipyomo, or ``("died", why)``.
 
     Parameters
     ----------
     function : callable
-        Of a module.  Its first argument is a function that sends its own arguments as a message.
+        At module level.  Its first argument is a function that sends its arguments as a message.
     *arguments
-        They travel by pickle, and so do messages.
+        Pickled, as messages are.
     threads : int, optional
-        Of the linear algebra.
+        Number of threads of the linear algebra.
     """
 
     def __init__(
@@ -223,9 +224,9 @@ class Child:
         threading.Thread(target=self._talk, args=(content,), daemon=True).start()
 
     def _talk(self, content: bytes) -> None:
-        """Hand the call over, and listen until the process closes its end.
+        """Send the call, and receive messages until the process closes its pipe.
 
-        What comes is unpickled by whoever asks for it, who is to see what goes wrong there.
+        Messages are unpickled in the thread that iterates, so that errors are raised there.
         """
         try:
             self._process.send(content)
@@ -252,7 +253,7 @@ class Child:
                 yield message
 
     def answers(self) -> Iterator[Message]:
-        """The messages up to ``("done", value)``.
+        """Yield the messages up to ``("done", value)``.
 
         Raises
         ------
@@ -273,27 +274,27 @@ class Child:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End the process and all of its children."""
+        """Kill the process and all of its children."""
         self._process.kill()
 
 
 def reason(code: int) -> str:
-    """Why a process may have ended by itself that did not say it."""
+    """Return the likely reason why a process died without a message."""
     return f"it may have run out of memory (exit code {code})"
 
 
 def in_process(
     function: Callable[..., Value], *arguments: object, stop: Callable[[], bool]
 ) -> Value:
-    """Call a function of a module in a process of its own.
+    """Call a module-level function in a child process.
 
     Parameters
     ----------
     function : callable
     *arguments
-        They travel by pickle, and so does the value.
+        Pickled, as the value is.
     stop : callable
-        Polled; True ends the process.
+        Polled; the process is killed once it returns True.
 
     Returns
     -------
@@ -318,12 +319,12 @@ def in_process(
 def without_messages(
     send: object, function: Callable[..., Value], *arguments: object, **keywords: object
 ) -> Value:
-    """Call a function that has nothing to tell on its way."""
+    """Call a function that sends no messages."""
     return function(*arguments, **keywords)
 
 
 def _end_with(parent: int) -> None:
-    """End this process once the one that started it is gone: a killed one could not say so."""
+    """Exit once the parent process is gone, which cannot notify its children if it is killed."""
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -334,21 +335,21 @@ def _end_with(parent: int) -> None:
 
 
 def serve(parent: int) -> None:
-    """The other process: calls from standard input, their messages to standard output."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it decides what it means
+    """Execute calls from standard input, and write their messages to standard output."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the parent
     _end_with(parent)
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what solvers print is no answer
+    os.dup2(2, 1)  # solvers' output must not mix with the messages
 
     turn = threading.Lock()
 
     def send(*message: object) -> None:
         content = pickle.dumps(message)
-        with turn:  # a solver's thread may tell, too
+        with turn:  # threads of solvers may send messages, too
             _write(answers, content)
 
     def crash(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        """Say why this process ends, which nobody would see on its standard error."""
+        """Send the reason of a crash, since standard error is not visible."""
         place = traceback.extract_tb(trace)[-1:]
         where = "".join(f" in line {spot.lineno} of {spot.filename}" for spot in place)
         memory = issubclass(kind, MemoryError)
@@ -361,7 +362,7 @@ def serve(parent: int) -> None:
         except EOFError:
             return
         function, arguments, keywords = pickle.loads(content)
-        if not gc.isenabled():  # what the first call needs is imported: there is no garbage in it
+        if not gc.isenabled():  # imports for the first call are done, and contain no garbage
             gc.freeze()
             gc.enable()
         try:

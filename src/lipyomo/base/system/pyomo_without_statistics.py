@@ -1,10 +1,10 @@
-"""Pyomo without SciPy's statistics, which nothing here uses.
+"""Import of Pyomo without SciPy's statistics, which lipyomo does not use.
 
-Pyomo imports SciPy's statistics, integration and geometry as soon as both packages are loaded: half
-of the time that ``import pyomo.environ`` takes.  Only if SciPy was hidden from it at first does it
-wait until somebody needs them.  So this module is imported before any of Pyomo.
+Pyomo imports SciPy's statistics, integration and geometry if SciPy is loaded already, which takes
+half of the time of ``import pyomo.environ``.  If SciPy is hidden at first, they are imported at
+first use only.  So this module must be imported before Pyomo.
 
-Nothing is hidden where there are other threads: those that import SciPy would load it anew.
+SciPy is not hidden while other threads run: they might import it a second time.
 """
 
 import sys

@@ -1,9 +1,9 @@
-"""Rows that are written as they finish, and found again by the next run.
+"""Files of rows that are written as they finish, and resumed by the next run.
 
-A row file is CSV or JSON lines, by its ending.  What the rows depend on is the first of the JSON
-lines; beside ``rows.csv``, which is a plain table, it is in ``rows.csv.json``.  Every row is
-flushed to the disk before the next begins, with the time limit that it was given; a last line torn
-by a crash is cut off when the file is opened again.
+A row file is CSV or JSON lines, by its ending.  The first of the JSON lines has the parameters of
+the run; for ``rows.csv``, which is a plain table, they are in ``rows.csv.json``.  Every row is
+flushed to the disk before the next one is written, together with its time limit; an incomplete last
+line after a crash is removed when the file is opened again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LIMIT = "limit"
 
 
 class RowFile:
-    """A file of rows with the same columns, opened for adding more.
+    """A file of rows with fixed columns, opened for appending.
 
     Parameters
     ----------
@@ -37,25 +37,25 @@ class RowFile:
     columns : sequence of str
         Written in this order; ``index`` must be among them.
     head : dict
-        What the rows depend on (network, radius, ...); a file of another run is refused.
+        Parameters of the run (network, radius, ...); a file with other parameters is refused.
     limit : float
-        Seconds that this run gives to a row.
+        Time limit per row of this run, in seconds.
     is_final : callable
-        Whether a row is decided, or could be decided with more time; rows that failed are neither.
+        Whether a row is decided, so that more time would not change it.
 
     Attributes
     ----------
     rows : dict of int to dict
-        The rows that were there already, by index.
+        The rows of previous runs, by index.
     done : set of int
-        Those that this run would not better: decided, or given at least as much time.
+        Rows that this run would not improve: decided, or without error after at least as much time.
     torn : bool
-        Whether the last line was torn, and was dropped.
+        Whether the last line was incomplete, and was removed.
 
     Raises
     ------
     LipyomoError
-        If the ending is another, the file cannot be written, or it is of another run.
+        If the file has another ending, cannot be written, or belongs to another run.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class RowFile:
         }
 
     def add(self, row: Row) -> None:
-        """Write one row, for good.
+        """Write one row to the disk.
 
         Raises
         ------
@@ -104,7 +104,7 @@ class RowFile:
         self.extend([row])
 
     def extend(self, rows: Iterable[Row]) -> None:
-        """Write some rows together, for good.
+        """Write some rows to the disk together.
 
         Raises
         ------
@@ -119,12 +119,12 @@ class RowFile:
         self._file.add(b"".join(lines))
 
     def close(self) -> None:
-        """Close the file; rows that were done again are no longer there twice.
+        """Close the file, and remove the old versions of rows that were computed again.
 
         Raises
         ------
         OutputError
-            If there are rows that cannot be written.
+            If some rows cannot be written.
         """
         self._file.close()
         if self._twice:
@@ -138,11 +138,11 @@ class RowFile:
 
     @property
     def _beside(self) -> Path:
-        """The file that says what the rows of a CSV file depend on."""
+        """Path of the file with the parameters of a CSV file's run."""
         return self._path.with_name(f"{self._path.name}.json")
 
     def _write_beside(self) -> None:
-        """Write that file, before there is any row."""
+        """Write the file of parameters, before the first row."""
         if not self._is_csv:
             return
         try:
@@ -154,12 +154,12 @@ class RowFile:
 
     @property
     def _said(self) -> bytes:
-        """What the rows depend on."""
+        """The run's parameters as a JSON line."""
         return f"{json.dumps({'run': self._head})}\n".encode()
 
     @property
     def _first(self) -> bytes:
-        """What the file begins with."""
+        """The first line of the file."""
         return _csv_line(self._columns) if self._is_csv else self._said
 
     def _line(self, row: Row) -> bytes:
@@ -204,12 +204,12 @@ class RowFile:
 
 
 def _seconds(row: Row) -> float:
-    """The time limit of a row."""
+    """Return the time limit of a row."""
     return math.inf if row[LIMIT] is None else float(row[LIMIT])
 
 
 def _value(text: str) -> object:
-    """The entry that was written as `text`: none, a truth value, a number, or text."""
+    """Convert the text of a CSV entry to None, a truth value, a number, or text."""
     if text in ("", "True", "False"):
         return {"": None, "True": True, "False": False}[text]
     return number_or_text(text)

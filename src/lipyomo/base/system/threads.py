@@ -1,10 +1,10 @@
-"""The cores of this machine, and how many threads the linear algebra of this process has.
+"""The usable cores, and the number of BLAS threads of this process.
 
-The matrices of nearly everything here are small, and threads of linear algebra only wait for each
-other then: the derivatives of a network of 130 units took ten times the CPU time with two.  So
-whatever computes is decorated with `with_one_blas_thread` where it is declared: public functions,
-methods, what workers are handed, and the command line (`tests/house/test_house_threads.py` lists
-what is not, and why).  The user's own setting comes back at the end.
+Nearly all matrices here are small, so that threads of linear algebra only wait for each other: the
+derivatives of a network of 130 units took ten times the CPU time with two.  Therefore all functions
+that start a computation are decorated with `with_one_blas_thread`: public functions, methods, jobs
+of workers, and the command line (`tests/house/test_house_threads.py` lists the exceptions and their
+reasons).  The user's own setting is restored at the end.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ Taken = ParamSpec("Taken")
 
 
 def usable_cores() -> int:
-    """Cores that this process may use, as far as the system tells."""
+    """Return the number of cores that this process may use, as far as the system tells."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 class _BlasThreads:
-    """How many threads the linear algebra has, which only the whole process can be told.
+    """The number of BLAS threads, which is a setting of the whole process.
 
-    Blocks may overlap in several threads: the last one that was entered decides, and what there
-    was before the first comes back once all are left.
+    Blocks may overlap in several threads: the one entered last decides, and the original setting is
+    restored once all have ended.
 
-    To look for libraries takes milliseconds, to tell those that are known a microsecond.  So they
-    are looked for again only where modules have been loaded since.
+    Searching for BLAS libraries takes milliseconds, changing the setting of known ones a
+    microsecond.  So the search is repeated only if modules have been imported since.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class _BlasThreads:
 
     @contextlib.contextmanager
     def limited(self, count: int) -> Iterator[None]:
-        """A block with so many threads."""
+        """Set the number of threads for a block."""
         token = object()
         with self._lock:
             self._find_libraries()
@@ -67,7 +67,7 @@ class _BlasThreads:
                     self._before.clear()
 
     def _find_libraries(self) -> None:
-        """Look for libraries, unless all that are loaded are known."""
+        """Search for BLAS libraries if modules have been imported since the last search."""
         if len(sys.modules) == self._modules or "numpy" not in sys.modules:
             return
         import_module("scipy.linalg")  # has a library of its own, and may be loaded in the block
@@ -88,12 +88,12 @@ _BLAS = _BlasThreads()
 
 
 def blas_threads(count: int) -> contextlib.AbstractContextManager[None]:
-    """A block in which the linear algebra of this process has so many threads."""
+    """Set the number of BLAS threads of this process for a block."""
     return _BLAS.limited(count)
 
 
 def with_one_blas_thread(function: Callable[Taken, Value]) -> Callable[Taken, Value]:
-    """A function during which the linear algebra has one thread."""
+    """Decorate a function to run with one BLAS thread."""
 
     @functools.wraps(function)
     def alone(*args: Taken.args, **kwargs: Taken.kwargs) -> Value:
