@@ -1,7 +1,7 @@
-"""Boxes beside the nodes of a search of phases, in one queue.
+"""Boxes and the nodes of a search over phases, in one queue.
 
-That search is a pipeline of its own, which has the incumbent; here is what is done with bundles of
-boxes, whatever their bounds are of.
+The search over phases is a pipeline of its own and holds the incumbent.  This module deals with
+bundles of boxes, whatever quantity their bounds are of.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from lipyomo.search.engine.protocol import Arrays, Incumbent, Outcome, Pipeline,
 from lipyomo.search.spaces.bundle import Bundle, decoded, encoded, with_proved
 
 TOGETHER = 4
-"""Bundles that are split together at most."""
+"""The largest number of bundles that are split together."""
 
 
 class Phases(Pipeline[Any, Any], Protocol):
-    """A search of phases that shows its incumbent."""
+    """A search over phases that exposes its incumbent."""
 
     @property
     def best(self) -> Incumbent:
-        """The best point that is known."""
+        """The best point that is known so far."""
         ...
 
 
@@ -42,7 +42,7 @@ class Task:
     Attributes
     ----------
     boxes : tuple of Bundle
-    nodes : task of the search of phases, or None
+    nodes : task of the search over phases, or None
     best : Incumbent
     near : object
         Which boxes are near enough to be handed over.
@@ -55,16 +55,16 @@ class Task:
 
 
 class WithBoxes(Pipeline[Any, Task], Generic[P]):
-    """A search of phases with boxes beside its nodes.
+    """A search over phases with boxes beside its nodes.
 
     Parameters
     ----------
     beside : Pipeline
-        The search of phases.
+        The search over phases.
     whole : callable
-        Gives the whole as a bundle.
+        Returns the whole domain as a bundle.
     near : object
-        Which boxes are near enough to be handed over, to begin with.
+        Which boxes are near enough to be handed over at the start.
     """
 
     def __init__(self, beside: P, whole: Callable[[], Bundle], near: Any) -> None:
@@ -98,10 +98,10 @@ class WithBoxes(Pipeline[Any, Task], Generic[P]):
 
     @abstractmethod
     def _halved(self, task: Task, clock: Clock, pulse: Pulse) -> Outcome[Any]:
-        """What becomes of a task's boxes."""
+        """Process the boxes of a task."""
 
     def _split(self, task: Any, clock: Clock, pulse: Pulse) -> Outcome[Any]:
-        """What becomes of nodes of phases."""
+        """Process nodes of the search over phases."""
         return self._beside.process(task, clock, pulse)
 
     def adopt(self, outcome: Outcome[Any]) -> Outcome[Any]:
@@ -117,7 +117,7 @@ class WithBoxes(Pipeline[Any, Task], Generic[P]):
         )
 
     def prove(self, nodes: Sequence[Any], cutoff: float) -> Outcome[Any]:
-        """See `lipyomo.search.engine.protocol.Pipeline`: bounds of boxes are proved."""
+        """See `lipyomo.search.engine.protocol.Pipeline`; bounds of boxes are proved already."""
         boxes, others = self._parted(nodes)
         outcomes: list[Outcome[Any]] = [with_proved(boxes, cutoff)]
         if others:
@@ -135,18 +135,18 @@ class WithBoxes(Pipeline[Any, Task], Generic[P]):
         return replace(found, children=(*decoded(type(self._whole()), arrays), *found.children))
 
     def _parted(self, nodes: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Bundles of boxes, and nodes that still count."""
+        """Separate bundles of boxes from the nodes that are still needed."""
         return parted(nodes)
 
 
 def parted(nodes: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Bundles of boxes, and nodes of a search of phases."""
+    """Separate bundles of boxes from nodes of a search over phases."""
     boxes = tuple(node for node in nodes if isinstance(node, Bundle))
     return boxes, tuple(node for node in nodes if not isinstance(node, Bundle))
 
 
 def gone_on(pipeline: Phases, outcome: Outcome[Any], clock: Clock) -> Outcome[Any]:
-    """What has become of an outcome's nodes: until time is up, or what is left is closed."""
+    """Continue with the nodes of an outcome until time is up or all that is left is closed."""
     nodes = [*outcome.children, *outcome.returned]
     done = [replace(outcome, children=(), returned=())]
     while nodes and not clock.expired:
@@ -162,7 +162,7 @@ def gone_on(pipeline: Phases, outcome: Outcome[Any], clock: Clock) -> Outcome[An
 
 
 def together_of(outcomes: Sequence[Outcome[Any]]) -> Outcome[Any]:
-    """What became of boxes and of nodes."""
+    """Combine the outcomes of boxes and of nodes."""
     counters: Counter[str] = Counter()
     for outcome in outcomes:
         counters.update(outcome.counters)

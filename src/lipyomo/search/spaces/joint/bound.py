@@ -1,11 +1,12 @@
 """Bounds of boxes: ranges of pre-activations, then of tangents, for each direction that matters.
 
 For functionals y and directions v, ``|y . J v|`` is bounded by substituting the tangent
-``u_1 = W_1 v, u_{i+1} = W_{i+1} (D_i u_i)`` back to v, where the slopes D of the units that a box
-leaves open are any of both: all entries of the gradient share their relaxation errors, since v has
-the signs that it has.  The norm is the largest of these bounds; a pair (y, v) that is not above the
-cutoff keeps its bound in all that comes of the box.  Rounding is counted by `substitute.py` and
-`tangents.py`; float32 numbers do, which take half of the time, but for boxes near the cutoff.
+``u_1 = W_1 v, u_{i+1} = W_{i+1} (D_i u_i)`` back to v, where each unit that is unstable on a box
+has either of its two slopes in D.  All entries of the gradient share their relaxation errors, since
+the signs of v are fixed.  The norm is at most the largest of these bounds.  A pair (y, v) whose
+bound is not above the cutoff keeps this bound in all parts of the box.  `substitute.py` and
+`tangents.py` cover rounding; float32 numbers suffice except for boxes near the cutoff, and halve
+the time.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ from lipyomo.search.spaces.joint.ranges import tighten_boxes
 from lipyomo.search.spaces.joint.tangents import Tangents
 
 ROUGH = 1.02
-"""Boxes with bounds above this multiple of the cutoff are bounded in float32 numbers."""
+"""Boxes with bounds above this multiple of the cutoff are bounded in float32."""
 
 
 @dataclass(frozen=True, eq=False)
 class BoundedBoxes:
-    """Boxes with their bounds, and what is known of the units on them.
+    """Boxes with their bounds, and the ranges and phases of the units on them.
 
     Attributes
     ----------
@@ -50,19 +51,19 @@ class BoundedBoxes:
     stack: Stack
 
     def take(self, which: IntArray) -> BoundedBoxes:
-        """Some of them."""
+        """Select some of the boxes."""
         return BoundedBoxes(self.boxes.take(which), self.stack.take(which))
 
 
-@np.errstate(over="ignore", invalid="ignore")  # what is not finite says nothing
+@np.errstate(over="ignore", invalid="ignore")  # values that are not finite give no bound
 def bounded_pairs(context: Context, boxes: Boxes, cutoff: float) -> BoundedBoxes:
-    """Boxes with bounds; those of pairs at or below the cutoff stay what they are.
+    """Bound boxes; bounds of pairs at or below the cutoff are left as they are.
 
     Parameters
     ----------
     context : Context
     boxes : Boxes
-        With bounds of their parents' pairs.
+        With the bounds of their parents' pairs.
     cutoff : float
     """
     layers = context.problem.network.hidden
@@ -91,9 +92,9 @@ def bounded_pairs(context: Context, boxes: Boxes, cutoff: float) -> BoundedBoxes
 def within_domain(
     layers: Sequence[Layer], domain: Domain, stack: Stack, kind: npt.DTypeLike
 ) -> None:
-    """Bound pre-activations on what of boxes lies in a domain; those outside are not alive.
+    """Bound pre-activations on the parts of boxes in a domain; boxes outside it are not alive.
 
-    Differences from the middles of boxes are numbers of a kind, float32 or float64.
+    Differences from the middles of boxes are computed in the given type, float32 or float64.
     """
     if domain.is_box:
         tighten_boxes(layers, stack, kind)
@@ -103,14 +104,14 @@ def within_domain(
 
 
 def _wanted(pairs: FloatArray, cutoff: float) -> BoolArray:
-    """Which directions (N, q) matter on which boxes."""
+    """Return which directions matter on each box, shape (N, q)."""
     return np.asarray((pairs > cutoff).any(axis=1))
 
 
 def _lower_pairs(
     context: Context, pairs: FloatArray, cutoff: float, phases: PhaseBatch, kind: npt.DTypeLike
 ) -> None:
-    """Lower bounds above the cutoff in place, for each direction that matters."""
+    """Tighten bounds above the cutoff in place, for each direction that matters."""
     params, count = context.params, context.box_chunk
     wanted = _wanted(pairs, cutoff)
     several = np.flatnonzero(wanted.sum(axis=1) > params.single)
@@ -140,9 +141,10 @@ def _lower(
     phases: PhaseBatch,
     kind: npt.DTypeLike,
 ) -> None:
-    """Lower bounds of the wanted pairs of some boxes in place, all directions together.
+    """Tighten bounds of the wanted pairs of some boxes in place, all directions together.
 
-    Each box has as many directions as any of them wants: boxes that want as many belong together.
+    All boxes get as many directions as the one that needs the most, so that boxes with similar
+    counts should be passed together.
     """
     network, functionals = context.problem.tangent_network, context.targets.functionals
     switches, own = _switches(network, phases[boxes]), wanted[boxes]
@@ -163,7 +165,7 @@ def _lower(
 
 
 def _lower_norms(context: Context, pairs: FloatArray, cutoff: float, phases: PhaseBatch) -> None:
-    """Lower bounds above the cutoff in place, where the input ball is Euclidean."""
+    """Tighten bounds above the cutoff in place, where the input ball is Euclidean."""
     network, count = context.problem.tangent_network, context.box_chunk
     for k in range(pairs.shape[1]):
         functional = None if context.targets.whole_ball else context.targets.functionals[k]
@@ -176,7 +178,7 @@ def _lower_norms(context: Context, pairs: FloatArray, cutoff: float, phases: Pha
 
 
 def _switches(network: Network, phases: PhaseBatch) -> list[Switches]:
-    """The slopes that phases (N, units) leave."""
+    """Return the slopes that phases (N, units) allow."""
     layers = by_layer(network.hidden, phases)
     return [Switches.of(*pair) for pair in zip(network.hidden, layers, strict=True)]
 
@@ -189,7 +191,7 @@ def _meet(
     phases: PhaseBatch,
     kind: npt.DTypeLike,
 ) -> None:
-    """Lower bounds of pairs in place, by substitution for each: of boxes (n,) with a direction."""
+    """Tighten bounds of boxes (n,) in place, by a substitution for one direction of each."""
     network, functionals = context.problem.tangent_network, context.targets.functionals
     directions = context.directions[direction]
     if context.targets.whole_ball:
@@ -202,11 +204,11 @@ def _meet(
 
 
 def shares_in_open(layers: Sequence[Layer], domain: Domain, stack: Stack) -> FloatArray:
-    """How many unstable units' ranges come from each input, shape (N, d).
+    """Share out the unstable units among the inputs that widen their ranges, shape (N, d).
 
-    Each unstable unit counts once: in shares of its range that inputs make up, by the gradient in
-    the middle of the slopes that are left.  Without unstable units it is the inputs' widths that
-    count; inputs that cannot be halved have -1.
+    Each unstable unit counts once, divided among the inputs by their shares of its range; these are
+    estimated by the gradient with the middle of the possible slopes.  Without unstable units, the
+    scores are the widths of the inputs.  Inputs that cannot be bisected have -1.
     """
     radius = 0.5 * (stack.high - stack.low)
     score = np.zeros(radius.shape)

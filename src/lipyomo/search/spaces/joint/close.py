@@ -1,9 +1,9 @@
-"""Semidefinite bounds of boxes: those that may be closed by them are, without becoming nodes.
+"""Semidefinite bounds of boxes, which close some boxes without turning them into nodes.
 
-Boxes of a batch are alike, so that each starts from the multipliers of those before: a unit's own
-where it was open, else what its layer has in the middle.  That is most of what such a bound costs.
-Bounds that are met are proved, with their rounding; so are the others, which become bounds of the
-halves.
+The boxes of a batch are similar, so that each starts from the multipliers of the boxes before:
+those of a unit itself if it was unstable there, else the median of its layer.  This saves most of
+the time of such a bound.  All these bounds are proved, with rounding; where they do not reach the
+cutoff, they become bounds of the halves.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class Closing:
     Attributes
     ----------
     found : BoundedBoxes
-        The same boxes, their pairs' bounds not above those.
+        The same boxes, with bounds of their pairs that are not larger than before.
     certificates : tuple of (mapping of int to DualCertificate)
-        By target, of each box.
+        The certificates of each box, by target.
     tried : ndarray of bool, shape (N,)
-        Which of them were bounded.
+        Which of the boxes got a semidefinite bound.
     """
 
     found: BoundedBoxes
@@ -42,7 +42,7 @@ class Closing:
 
 
 class KnownMultipliers:
-    """Multipliers of boxes that were bounded last, as starts for the next ones.
+    """Multipliers of the boxes that were bounded last, as starts for the next ones.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class KnownMultipliers:
         self._zeta: dict[int, FloatArray] = {}
 
     def start(self, target: int) -> tuple[IntArray, FloatArray] | None:
-        """All units with multipliers for a target; None where nothing is known."""
+        """Return all units with multipliers for a target, or None if nothing is known."""
         if target not in self._zeta:
             return None
         lam = self._lam[target].copy()
@@ -68,7 +68,7 @@ class KnownMultipliers:
         return np.arange(lam.size), np.concatenate([self._zeta[target], lam])
 
     def learn(self, own: DualCertificate) -> None:
-        """Take in the multipliers of a box."""
+        """Store the multipliers of a box."""
         head = own.multipliers.size - own.units.size
         lam = self._lam.setdefault(own.target, np.full(self._layers.size, np.nan))
         lam[own.units] = own.multipliers[head:]
@@ -83,10 +83,10 @@ def closing(
     which: BoolArray,
     clock: Clock,
 ) -> Closing:
-    """Bound boxes by semidefinite bounds, those with the least bounds first.
+    """Bound boxes by semidefinite bounds, those with the smallest bounds first.
 
-    Where several more fail than meet the cutoff, the others are left as they are; and so they are
-    once time is up.
+    Once too many boxes have failed to reach the cutoff (`Params.patience`), or time is up, the rest
+    are left as they are.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def closing(
         Of the same problem.
     found : BoundedBoxes
     value : float
-        What is attained.
+        The value of the incumbent.
     which : ndarray of bool, shape (N,)
         Boxes that are to be bounded.
     clock : Clock

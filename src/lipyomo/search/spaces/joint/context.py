@@ -1,4 +1,4 @@
-"""Boxes, and what never changes while they are halved, with the numbers of their search."""
+"""Boxes, the fixed data of their search, and its tuning parameters."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ from lipyomo.search.spaces.bundle import Bundle, halves
 
 @dataclass(frozen=True, eq=False)
 class Boxes(Bundle):
-    """Boxes with upper bounds of what is to be maximised on them.
+    """Boxes with upper bounds of the quantity to be maximised on them.
 
     Attributes
     ----------
     low, high : ndarray, shape (N, d)
-        Ends of the inputs.
+        The corners of the boxes.
     pairs : ndarray, shape (N, k, q)
         Bounds for each functional and each direction; minus infinity where a box is empty.  A
-        Euclidean ball counts as one.
+        Euclidean ball counts as one direction.
     scores : ndarray, shape (N, d)
-        The input with the largest one is to be halved.
+        The input with the largest score is bisected.
     fall : ndarray, shape (N,)
-        What halving has lowered the bound by of late, in logarithms; infinite where unknown.
+        By how much the last bisections have lowered the logarithm of the bound, on average;
+        infinite where unknown.
     """
 
     low: FloatArray
@@ -44,33 +45,33 @@ class Boxes(Bundle):
         return np.asarray(self.pairs.max(axis=(1, 2)))
 
     def halves(self) -> tuple[Boxes, BoolArray]:
-        """The halves of the boxes that can be halved, lower ones first; and which these are.
+        """Bisect the boxes that can be bisected: return the halves, lower ones first, and which.
 
-        An input that is halved is worth half of what it was, until halves are bounded.
+        The score of the bisected input is halved until the halves are bounded.
         """
         axis, scores = self.scores.argmax(axis=1), self.scores.copy()
         scores[np.arange(len(self)), axis] *= 0.5
         return halves(replace(self, scores=scores), axis)
 
     def are_far(self, cutoff: float, count: float) -> BoolArray:
-        """Which boxes are to be halved more than so many times until their bound is the cutoff."""
+        """Return which boxes seem to need more than `count` bisections to reach the cutoff."""
         if not cutoff > 0.0:
             return np.zeros(len(self), dtype=bool)
         above = np.log(np.maximum(self.bounds / cutoff, 1.0))
         return np.asarray(np.isfinite(above) & (above > count * self.fall))
 
     def fallen(self, before: Boxes, times: IntArray) -> Boxes:
-        """With what is known of parts after their bounds, which were those of `before`.
+        """Return these boxes with `fall` updated from their bounds before and now.
 
         Parameters
         ----------
         before : Boxes
         times : ndarray of int, shape (N,)
-            How often they were halved since.
+            How often each box was bisected in between.
         """
         above, now = before.bounds, self.bounds
         known = np.isfinite(above) & (now > 0.0) & (above > 0.0)
-        with np.errstate(over="ignore"):  # a bound near nothing: as much as is not known
+        with np.errstate(over="ignore"):  # a bound near zero counts as unknown
             ratio = np.where(known, above, 1.0) / np.where(known, now, 1.0)
         fall = np.where(known, np.log(np.maximum(ratio, 1.0)) / times, np.inf)
         old = np.where(np.isfinite(before.fall), before.fall, fall)
@@ -79,58 +80,59 @@ class Boxes(Bundle):
 
 @dataclass(frozen=True)
 class Params:
-    """What each number trades, and within which range it does not matter.
+    """All tuning parameters of the search of boxes, in one place.
 
     Attributes
     ----------
     inputs : int
-        Most inputs for which boxes are tried: with so many, halving them still leads far.
+        The largest number of inputs for which boxes are tried.
     pairs : int
-        Most pairs of a direction and a functional: every box has a bound of each.
+        The largest number of pairs of a direction and a functional: every box has a bound of each.
     bundle : int
-        Most boxes of a node.
+        The largest number of boxes in a node.
     chains : int
-        Directions, over all boxes, that are substituted back at a time: less overhead each against
-        the cache.
+        The number of directions, over all boxes, that are substituted back at a time.  More have
+        less overhead each, but use more of the cache.
     near : float
-        Boxes have semidefinite bounds once their bound is at most this multiple of the cutoff; the
-        search learns from what becomes of them, and this is where it begins.
+        Boxes get semidefinite bounds once their bound is at most this multiple of the cutoff.  This
+        is the value at the start; it is then adapted to how often they succeed.
     handed : float
-        The same for boxes that are handed over to the search of phases.
+        The same for boxes that are handed over to the search over phases.
     handed_together : int
-        So many at a time at most, and to begin with, as nothing is learnt meanwhile.
+        The largest number of boxes handed over at a time, and the number at the start, as nothing
+        is learnt before they have been examined.
     node : float
-        So many boxes are halved in the time of a node of phases (by three networks 3 to 30): those
-        that become fewer boxes than that are halved.
+        The number of boxes that are bisected in the time of a node of the search over phases (3 to
+        30 were measured on three networks).  Boxes that seem to need fewer are bisected.
     patience : int
-        So many more boxes of a bundle may fail than twice those that semidefinite bounds close.
+        The boxes of a bundle that may fail beyond twice the number that semidefinite bounds close.
     single : int
-        So many directions of a box are bounded one by one, which is tighter.
+        Up to this many directions of a box are bounded one by one, which is tighter.
     far : float
-        Not where the bound is above this multiple of the cutoff: such a box is halved anyway.  A
-        whole domain at or below it is for the search of phases.
+        Not where the bound is above this multiple of the cutoff: such a box is bisected anyway.  A
+        whole domain at or below it is left to the search over phases.
     hopeless : float
-        Above this multiple of the cutoff a bound of the whole says nothing.
+        Above this multiple of the cutoff, a bound of the whole domain is useless.
     compared : bool
-        Whether boxes have to be better than the search of phases in order to be halved.
+        Whether boxes have to be better than the search over phases in order to be bisected.
     least_width : float
-        Boxes narrower than this share of the domain are handed over in any case: kinks that meet in
-        a point stay open in some box however often it is halved.
+        Boxes narrower than this share of the domain are always handed over: units whose kinks meet
+        in a point stay unstable in some box however often it is bisected.
     trial : int
-        Boxes that are bounded before a choice is made.
+        The number of boxes that are bounded before a choice is made.
     pause : float
-        Seconds of a search of phases before the first look at boxes beside it, times the bundles of
-        boxes that halving every edge once makes: until then boxes tell nothing.
+        Seconds of the search over phases before boxes are first tried beside it, times the number
+        of bundles that bisecting every edge once yields: fewer boxes give no information.
     share : float
-        Most of the time that boxes beside a search of phases have, and twice what the first look
-        has: what a wrong choice costs.
+        The largest share of the time that boxes get beside a search over phases, and twice the
+        share at the first try: this limits what a wrong choice costs.
     ahead : float
-        Gaps are compared that are expected after so many times what has passed, or at the end.
+        The gaps compared are those expected after this many times the time so far, or at the end.
     best, starts : int
-        Ascents begin in the middles of so many of so many boxes with the largest bounds.
+        Ascents start in the middles of `starts` of the `best` boxes with the largest bounds.
     few, samples : int
-        Points that are looked at for a first idea of the constant, and by the trial; of Euclidean
-        norms as many as by the trial.
+        The number of points that are evaluated for a first estimate of the constant, and by the
+        trial; for Euclidean norms `samples` are used for both.
     """
 
     inputs: int = HALVED
@@ -162,7 +164,7 @@ PARAMS = Params()
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """A problem as batches of boxes have it.
+    """A problem as the search of boxes uses it.
 
     Attributes
     ----------
@@ -170,8 +172,8 @@ class Context:
         Without frozen inputs, piecewise linear, over a bounded domain.
     targets : Targets
     directions : ndarray, shape (q, d')
-        Vertices of the input ball, one of each pair +-v; the inputs' for a Euclidean one, which has
-        frames instead.
+        Vertices of the input ball, one of each pair +-v.  For a Euclidean ball, which uses frames
+        instead, these are the unit vectors.
     params : Params
     """
 
@@ -182,7 +184,7 @@ class Context:
 
     @classmethod
     def of(cls, problem: LipschitzProblem, params: Params | None = None) -> Context | None:
-        """The context of a problem; None where boxes are not for it.
+        """Return the context of a problem, or None if it is not suited to boxes.
 
         Raises
         ------
@@ -206,17 +208,17 @@ class Context:
 
     @property
     def round_in(self) -> bool:
-        """Whether directions are those of a Euclidean ball, which are bounded together."""
+        """Whether the input ball is Euclidean, so that all directions are bounded together."""
         return self.problem.norm == "l2"
 
     @property
     def box_chunk(self) -> int:
-        """Boxes whose rows are taken back together: those of a layer fill a few caches."""
+        """The number of boxes whose rows are substituted together, limited by the cache."""
         widest = max(self.problem.tangent_network.sizes)
         return max(1, 8 * CACHED // (8 * widest * max(widest, len(self.directions))))
 
     def whole(self) -> Boxes:
-        """The box around the domain, of which nothing is known."""
+        """Return the box around the domain, with infinite bounds."""
         domain = self.problem.domain
         functionals = 1 if self.targets.whole_ball else len(self.targets.functionals)
         shape = 1, functionals, 1 if self.round_in else len(self.directions)
@@ -225,8 +227,8 @@ class Context:
         return Boxes(domain.lower[None], domain.upper[None], pairs, scores, fall)
 
     def of_targets(self, pairs: FloatArray) -> FloatArray:
-        """Bounds (N, T) of targets from those (N, k, q) of pairs."""
-        rows = np.maximum(self.targets.rows, 0)  # of a Euclidean ball there is one
+        """Return bounds (N, T) of targets, given those (N, k, q) of pairs."""
+        rows = np.maximum(self.targets.rows, 0)  # a Euclidean ball has one
         if not self.targets.by_column:
             return np.asarray(pairs.max(axis=2)[:, rows])
         return pairs[:, rows, self.targets.columns]

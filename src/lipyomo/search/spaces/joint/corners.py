@@ -1,16 +1,18 @@
-"""The first layer of units at the corners of boxes, where what they add up to is largest.
+"""Bounds of rows through the first layer at the corners of boxes, where the maximum is attained.
 
-Its pre-activations are affine, ``z = value + p`` with ``p = W x`` and x in +- reach, so that what a
-unit adds to a row is convex or concave in x.  Convex terms stay what they are; a concave one is at
-most either of its two lines.  Such a sum is convex, and largest at a corner: its kinks are added up
-before anything is bounded, where lines around each unit add up what no input has together.  The
-lines are those of the larger sides, and then for each row those on which its highest corner lies.
+The pre-activations of the first layer are affine, ``z = value + p`` with ``p = W x`` and x in
++- reach, so that the contribution of a unit to a row is convex or concave in x.  Convex terms are
+kept; a concave one is at most either of its two lines.  Such a sum is convex and has its maximum at
+a corner.  Thus the kinks are added up before anything is bounded, whereas separate lines for each
+unit add up values that no input attains together.  The lines are at first those of the larger
+sides, and then, for each row, those on which its highest corner lies.
 
-Rounding.  Outputs are, but for what they are in the middle, the larger one of ``s p + o`` for both
-sides (turned where they are concave), with o from the value in the middle, which is off by `off`,
-and at most pace >= |W| reach where a unit has a kink.  What p is off by, the terms of both lines,
-and the sums over units and inputs, are at most unit times the row's entry, the steepest slope and
-pace; those over o are at most four times that.  Twelve times that is paid for.
+Rounding.  Up to their values in the middle, outputs are the larger of ``s p + o`` for both sides
+(with the sign changed where they are concave).  o is computed from the value in the middle, which
+has an error of `off`, and is at most pace >= |W| reach where a unit has a kink.  The rounding
+errors of p, of the terms of both lines, and of the sums over units and inputs are at most unit
+times the row's entry, the steepest slope and pace; those of o are at most four times that.  Twelve
+times that is added.
 """
 
 from __future__ import annotations
@@ -26,20 +28,22 @@ from lipyomo.relaxations.linear.layers import Stack
 from lipyomo.search.spaces.joint.substitute import Rough, sums_of_values, through
 
 INPUTS = 6
-"""Most inputs for which corners pay: with more there are more of them than units in most layers."""
+"""The largest number of inputs for which corners are used: with more inputs there are more corners
+than units in most layers."""
 
 
 class Corners(NamedTuple):
-    """The first layer's units on N boxes, as differences from the middle.
+    """The units of the first layer on N boxes, as differences from the middle.
 
     Attributes
     ----------
     weight : ndarray, shape (n, d)
     reach : ndarray, shape (N, d)
     sign : ndarray, shape (n,)
-        One where outputs are convex, and minus one where they are concave: these are turned.
+        One where outputs are convex, and minus one where they are concave.
     slopes, offsets : ndarray, shape (2, N, n)
-        s and o, turned, of the sides below and above a kink; the same where there is none.
+        s and o, times `sign`, of the sides below and above a kink; both are the same where there is
+        no kink.
     usual : ndarray of bool, shape (N, n)
         Where the side above is the larger one.
     error : ndarray, shape (N, n)
@@ -64,7 +68,7 @@ class Corners(NamedTuple):
         reach: Rough,
         unit: float,
     ) -> Corners:
-        """Of boxes on whose middles pre-activations are `value`, but for `off`."""
+        """Return the corners of boxes, given pre-activations in their middles, up to `off`."""
         sign = np.where(layer.right >= layer.left, 1.0, -1.0)
         is_open = (part.lower < 0.0) & (part.upper > 0.0)
         side = np.where(part.lower >= 0.0, layer.right, layer.left)
@@ -78,21 +82,21 @@ class Corners(NamedTuple):
 
     @property
     def pay(self) -> BoolArray:
-        """On which boxes (N,) more units have kinks than twice the inputs.
+        """On which boxes (N,) corners are worth it: where more units have kinks than twice d.
 
-        Fewer are nearly all as far as they can be at some corner, so that lines lose little.
+        With fewer, some corner is nearly the worst case of all units, so that lines lose little.
         """
         kinked = (self.slopes[0] != self.slopes[1]).sum(axis=1)
         return np.asarray(kinked > 2 * self.weight.shape[1])
 
     def take(self, some: IntArray) -> Corners:
-        """Those of some boxes."""
+        """Select some of the boxes."""
         weight, reach, sign, slopes, offsets, usual, error = self
         own = slopes[:, some], offsets[:, some], usual[some], error[some]
         return Corners(weight, reach[some], sign, *own)
 
     def highest(self, rows: Rough) -> Rough:
-        """Upper bounds of rows (N, r, n) of outputs less what they are in the middle, (N, r)."""
+        """Bound rows (N, r, n) of outputs minus their values in the middle from above, (N, r)."""
         signs = _signs(self.weight.shape[1], rows.dtype.str)
         entered = (self.weight * self.reach[:, None]) @ signs
         below, above = self.slopes[..., None] * entered + self.offsets[..., None]
@@ -119,7 +123,7 @@ class Corners(NamedTuple):
 
 @cache
 def _signs(count: int, kind: str) -> Rough:
-    """All corners of a cube, shape (count, 2^count)."""
+    """Return all corners of the cube [-1, 1]^count, shape (count, 2^count)."""
     number = np.arange(1 << count)
     found = np.where((number >> np.arange(count)[:, None]) & 1, 1.0, -1.0).astype(kind)
     found.setflags(write=False)

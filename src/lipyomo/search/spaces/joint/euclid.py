@@ -1,14 +1,15 @@
-"""Euclidean norms on boxes: bounds along the directions of a frame that each box has for itself.
+"""Euclidean norms on boxes: bounds along the directions of a frame of each box.
 
 Frames are orthonormal vectors: those of the inputs are the rows of V, those of the outputs the rows
-of Y, and ``Y J V^T`` is bounded entry by entry, by sizes E, with the tangents along V
+of Y.  ``Y J V^T`` is bounded entry by entry by a matrix E of sizes, with the tangents along V
 (`tangents.py`).  Then ``|J|_2 <= |E|_2``; the norm of one functional's gradient, or of the outputs'
-derivative in one direction, is at most the length of the one row, or column, that is left.  Frames
-come from the Jacobian in the middle of the slopes that a box leaves: the largest entry stands alone
-with an error that falls with the box's width, and what the others add is of second order.
+derivative in one direction, is at most the length of the single row or column that is left.  Frames
+are computed from the Jacobian with the middle of the slopes that a box allows.  Then the largest
+entry stands alone, with an error that shrinks with the width of the box, and the others contribute
+only in second order.
 
-Frames are orthonormal but for rounding: with ``V V^T = I + D``, ``|V^-1|_2`` is at most
-``(1 - |D|)^(-1/2)``, by which bounds are multiplied.
+Frames are orthonormal only up to rounding: with ``V V^T = I + D``, ``|V^-1|_2`` is at most
+``(1 - |D|)^(-1/2)``, and bounds are multiplied by this.
 """
 
 from __future__ import annotations
@@ -30,17 +31,17 @@ def norms_on(
     functional: FloatArray | None,
     chains: int,
 ) -> FloatArray:
-    """Upper bounds (N,) of ``|J|_2``, or of the length of a functional's gradient, on boxes.
+    """Bound ``|J|_2``, or the length of a functional's gradient, on boxes from above, (N,).
 
     Parameters
     ----------
     network : Network
     switches : list of Switches, shapes (N, units)
-        Slopes that boxes leave.
+        The slopes that boxes allow.
     functional : ndarray, shape (m,), or None
         None for the norm of the whole Jacobian.
     chains : int
-        Directions that are substituted back at a time.
+        The number of directions that are substituted back at a time.
     """
     outputs = network.head.dense_weight @ central(network, switches)
     stretch: FloatArray = np.ones(len(outputs))
@@ -63,15 +64,15 @@ def norms_on(
 
 
 def lengths_along(known: Tangents, heads: FloatArray, box: IntArray, along: IntArray) -> FloatArray:
-    """Upper bounds (n,) of ``|J v|_2`` for boxes and directions.
+    """Bound ``|J v|_2`` for boxes and directions from above, shape (n,).
 
     Parameters
     ----------
     known : Tangents
     heads : ndarray, shape (N, m, d)
-        Jacobians about which frames are made.
+        The Jacobians from which frames are computed.
     box, along : ndarray of int, shape (n,)
-        Numbers of boxes, and of directions.
+        Indices of boxes, and of directions.
     """
     direction = known.along(box, along)
     outputs = np.matmul(heads[box], direction[:, :, None])[:, :, 0]
@@ -81,7 +82,7 @@ def lengths_along(known: Tangents, heads: FloatArray, box: IntArray, along: IntA
 
 
 def central(network: Network, switches: Sequence[Switches]) -> FloatArray:
-    """The Jacobian of what the last units give, in the middle of their slopes, shape (N, n, d)."""
+    """Return the Jacobian of the last hidden layer with the middle slopes, shape (N, n, d)."""
     rows: FloatArray = np.eye(network.input_dim)[None]
     for layer, (left, right) in zip(network.hidden, switches, strict=True):
         rows = (0.5 * (left + right))[:, :, None] * (layer.dense_weight @ rows)
@@ -89,7 +90,7 @@ def central(network: Network, switches: Sequence[Switches]) -> FloatArray:
 
 
 def reflected_rows(vectors: FloatArray) -> FloatArray:
-    """Orthonormal rows (N, n, n), the first of which is along a vector (N, n): a reflection."""
+    """Return orthonormal rows (N, n, n), the first along a vector (N, n), by a reflection."""
     n = vectors.shape[1]
     size = lengths(vectors)
     unit = np.divide(vectors, size[:, None], out=np.zeros_like(vectors), where=size[:, None] > 0)
@@ -101,9 +102,9 @@ def reflected_rows(vectors: FloatArray) -> FloatArray:
 
 
 def stretched(frames: FloatArray) -> FloatArray:
-    """Upper bounds (N,) of the norms of the inverses of frames (N, n, n), or infinity.
+    """Bound the norms of the inverses of frames (N, n, n) from above, (N,); infinity if impossible.
 
-    They also hold where a frame is given by its rows, of which there are as many as entries.
+    A frame is square, so that the bounds also hold for its transpose.
     """
     n = frames.shape[1]
     defect = np.abs(frames @ np.swapaxes(frames, 1, 2) - np.eye(n))
@@ -116,14 +117,14 @@ def stretched(frames: FloatArray) -> FloatArray:
 
 
 def _singular(jacobians: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Frames of the outputs and of the inputs, by singular vectors of Jacobians (N, m, d)."""
+    """Return frames of the outputs and of the inputs: singular vectors of Jacobians (N, m, d)."""
     finite = np.isfinite(jacobians).all(axis=(1, 2), keepdims=True)
     left, _, right = np.linalg.svd(np.where(finite, jacobians, 0.0))
     return np.swapaxes(left, 1, 2), right
 
 
 def _spectral(sizes: FloatArray) -> FloatArray:
-    """Upper bounds (N,) of the norms of matrices (N, m, d) with entries of at most such sizes."""
+    """Bound norms of matrices with entries of at most these sizes (N, m, d) from above, (N,)."""
     if min(sizes.shape[1:]) == 1:
         found = lengths(sizes.reshape(len(sizes), -1))
     else:

@@ -1,4 +1,4 @@
-"""What becomes of boxes: closed by semidefinite bounds, handed over, or halved and bounded."""
+"""Processing boxes: closing them by semidefinite bounds, handing them over, or bisecting them."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ from lipyomo.search.spaces.phases.node import Node
 from lipyomo.search.spaces.phases.points import Points
 
 HANDED_UNITS = 24.0
-"""Boxes that are handed over have no more unstable units than twice that, about, as their scores
-count them: others become large trees."""
+"""Boxes are handed over if their scores, which count unstable units, sum to at most this: others
+become large trees.  A box has about twice as many unstable units at most."""
 
 FAR_HALVES = 3.0
-"""Boxes are halved twice at once if their bounds seem to meet the cutoff after more halvings."""
+"""Boxes are bisected twice at once if their bounds seem to need more bisections than this."""
 
 
 @dataclass(frozen=True, eq=False)
 class Halved:
-    """What is left of some boxes.
+    """The result of processing some boxes.
 
     Attributes
     ----------
     boxes : Boxes
     nodes : list of Node
-        Handed over to the search of phases.
+        Handed over to the search over phases.
     closed : float
-        Largest bound of what is closed; minus infinity if nothing is.
+        Largest bound of the boxes that are closed; minus infinity if there are none.
     counters : mapping of str to int
         See `lipyomo.search.spaces.joint.parts`.
     """
@@ -60,7 +60,7 @@ def halved_in_turn(
     clock: Clock,
     pulse: Pulse,
 ) -> Outcome[Part]:
-    """What becomes of bundles of boxes; see `closed_or_halved`, and `NearCutoff`."""
+    """Process bundles of boxes; see `closed_or_halved` and `NearCutoff`."""
     boxes, rng = joined(bundled), np.random.default_rng(0)
     points = Points(space.problem, space.presolved, rng, space.params, best.value)
     parts: list[Halved] = []
@@ -97,9 +97,9 @@ def closed_or_halved(
     most: int = 0,
     clock: Clock | None = None,
 ) -> Halved:
-    """Close boxes by semidefinite bounds, hand them over or halve them.
+    """Close boxes by semidefinite bounds, hand them over or bisect them.
 
-    The middles of halves are entered as points.
+    The middles of the halves are tried as points.
 
     Parameters
     ----------
@@ -109,12 +109,12 @@ def closed_or_halved(
     points : Points
     boxes : Boxes
     reach : NearCutoff, optional
-        What is near; by default nothing.
+        Which boxes are near the cutoff; by default none.
     most : int, optional
-        So many boxes at most are handed over, but for those too thin to be halved; others that are
-        near wait as they are.
+        The largest number of boxes that are handed over, not counting those too thin to be
+        bisected; others that are near wait as they are.
     clock : Clock, optional
-        Of semidefinite bounds.
+        The time limit of semidefinite bounds.
     """
     far, waiting, near = _parted(context, space, points, boxes, reach, most, clock or Clock())
     cutoff = space.cutoff(points.best.value)
@@ -131,15 +131,15 @@ def closed_or_halved(
 
 
 def _parts(boxes: Boxes, cutoff: float) -> tuple[Boxes, IntArray]:
-    """Halves of boxes, and how often each was halved: twice where boxes are far above the cutoff.
+    """Bisect boxes, twice if they are far above the cutoff; return the parts and how often.
 
-    What lies between a box and its quarters would have bounds that end nothing.
+    The bounds of the halves in between would not close anything there.
     """
     halves, can = boxes.halves()
     again = halves.are_far(cutoff, FAR_HALVES)
     quarters, able = halves.take(again).halves()
     again[np.flatnonzero(again)[~able]] = False
-    # where float64 numbers are too coarse, units are left to decide
+    # boxes that cannot be bisected in float64 are kept; splitting units decides them
     parts = [halves.take(~again), boxes.take(~can), quarters]
     times = np.repeat([1, 1, 2], [len(part) for part in parts])
     return joined(parts), times
@@ -154,7 +154,7 @@ def _parted(
     most: int,
     clock: Clock,
 ) -> tuple[Boxes, Boxes, Halved]:
-    """Boxes that are to be halved, those that wait, and what became of the others."""
+    """Return the boxes to be bisected, those that wait, and the result of the others."""
     cutoff = space.cutoff(points.best.value)
     flat = thin_boxes(boxes, context.problem.domain, context.params.least_width)
     none_of = np.zeros(len(boxes), dtype=bool)

@@ -1,7 +1,7 @@
-"""Boxes as nodes of the search of phases, with all that is known of them.
+"""Boxes as nodes of the search over phases, with all that is known about them.
 
-They come with a start for dual ascent, an empty one: ranges have just been found by substitution,
-which is not repeated, and the ascent is no longer than that of any other node.
+They carry an empty start for dual ascent: their ranges have just been found by substitution, which
+is not repeated, and the ascent takes no longer than that of any other node.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lipyomo.search.spaces.phases.node import DualCertificate, Node, Split, Warm
 
 
 def presolved_phases(space: phases.Context, found: BoundedBoxes) -> FlatPhases:
-    """Phases (N, units) of the units that nodes speak of."""
+    """Return the phases (N, units) of the units that are left after presolve."""
     left, root = space.presolved, space.presolved.phases
     known = left.restrict(found.stack.phases, root)
     known[:, root != OPEN] = root[root != OPEN]
@@ -33,7 +33,7 @@ def as_nodes(
     cutoff: float,
     certificates: Sequence[Mapping[int, DualCertificate]],
 ) -> list[Node]:
-    """Nodes for boxes, with the targets that are above the cutoff there.
+    """Turn boxes into nodes, with the targets whose bounds are above the cutoff there.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def as_nodes(
         Boxes whose bounds are above the cutoff.
     cutoff : float
     certificates : sequence of (mapping of int to DualCertificate)
-        Multipliers of each box, by target.
+        The certificates of each box, by target.
     """
     left, boxes, stack = space.presolved, found.boxes, found.stack
     known, unknown = presolved_phases(space, found), np.full(space.system.count, np.inf)

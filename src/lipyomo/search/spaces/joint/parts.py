@@ -1,7 +1,7 @@
-"""Boxes and nodes in one queue: which boxes become nodes, and what a search learns from these.
+"""Boxes and nodes in one queue: which boxes become nodes, and how a search adapts this.
 
 Boxes that are not far above the cutoff are closed by semidefinite bounds, or handed over to the
-search of phases; how far that may be is learnt from what becomes of them.
+search over phases.  How far above it they may be is adapted to how many of them are closed.
 """
 
 from __future__ import annotations
@@ -22,36 +22,36 @@ from lipyomo.search.spaces.phases.node import Node
 Part: TypeAlias = "Boxes | Node"
 
 BOUNDED, CLOSED = "boxes_bounded", "boxes_closed"
-"""Counters of boxes that had semidefinite bounds, and of those that these closed."""
+"""Counters of boxes that got semidefinite bounds, and of those closed by them."""
 
 EXAMINED, ENDED, SPLIT = "boxes_examined", "boxes_ended", "boxes_nodes"
-"""Counters of boxes that the search of phases has examined, of those that this closed, and of all
-nodes that it has taken."""
+"""Counters of boxes that the search over phases has examined, of those closed thereby, and of all
+its nodes."""
 
 _SEMIDEFINITE = 1.0 / 3.0
-"""The part of a node's time that a semidefinite bound takes."""
+"""The time of a semidefinite bound as a share of the time of a node."""
 
 
 @dataclass(frozen=True)
 class NearCutoff:
     """Which boxes are near the cutoff, in multiples of it.
 
-    Those with larger bounds are hardly ever closed.  Some with bounds just above it take less time
-    to be halved: if halving lowers bounds by f in logarithms, a box that is g above the cutoff
-    becomes a tree of about ``2^(g / f)`` boxes.
+    Boxes with larger bounds are hardly ever closed.  Of the others, some with bounds just above the
+    cutoff take less time to be bisected: if a bisection lowers the logarithm of the bound by f, a
+    box whose bound is g above the cutoff becomes a tree of about ``2^(g / f)`` boxes.
 
     Attributes
     ----------
     bounded, handed : float
-        Multiples up to which boxes have semidefinite bounds, and are handed over to the search of
+        Multiples up to which boxes get semidefinite bounds, and are handed over to the search over
         phases.
     together : int
-        So many boxes are handed over at a time at most, as nothing is learnt meanwhile.
+        The largest number of boxes handed over at a time, as nothing is learnt meanwhile.
     params : Params
     tried, met : int
-        Semidefinite bounds so far, and how many closed a box.
+        The number of semidefinite bounds so far, and how many of them closed a box.
     split, ended : int
-        Nodes of phases so far, and boxes that they closed.
+        The number of nodes of the search over phases so far, and of boxes closed by it.
     """
 
     bounded: float
@@ -65,21 +65,21 @@ class NearCutoff:
 
     @classmethod
     def first(cls, params: Params) -> NearCutoff:
-        """Of a search that begins."""
+        """Return the state at the start of a search."""
         return cls(params.near, params.handed, params.handed_together, params)
 
     def are_bounded(self, multiples: FloatArray, fall: FloatArray) -> BoolArray:
-        """Which boxes have semidefinite bounds, by what halving lowers theirs by."""
+        """Return which boxes get semidefinite bounds, given their `fall` by a bisection."""
         cost = _SEMIDEFINITE * self.params.node * max(self.tried, 1) / max(self.met, 1)
         return np.asarray((multiples <= self.bounded) & _larger(multiples, fall, cost))
 
     def are_handed(self, multiples: FloatArray, fall: FloatArray) -> BoolArray:
-        """Which boxes are handed over."""
+        """Return which boxes are handed over."""
         cost = self.params.node * max(self.split, 1) / max(self.ended, 1)
         return np.asarray((multiples <= self.handed) & _larger(multiples, fall, cost))
 
     def after(self, counters: Mapping[str, int]) -> NearCutoff:
-        """The same after what the counters say of some boxes."""
+        """Return the state updated by the counters of some boxes."""
         tried, met = counters.get(BOUNDED, 0), counters.get(CLOSED, 0)
         examined, ended = counters.get(EXAMINED, 0), counters.get(ENDED, 0)
         together = self.together
@@ -100,17 +100,17 @@ class NearCutoff:
 
 
 def _larger(multiples: FloatArray, fall: FloatArray, cost: float) -> BoolArray:
-    """Which boxes become trees of more boxes than `cost`."""
+    """Return which boxes are expected to become trees of more than `cost` boxes."""
     known = np.isfinite(fall)
     least = np.where(known, fall, 0.0) * np.log2(max(cost, 1.0))
     return np.asarray(known & (np.log(np.maximum(multiples, 1.0)) >= least))
 
 
 def adapted(reach: float, tried: int, met: int) -> float:
-    """A multiple after so many more boxes up to it were tried, and so many of them closed.
+    """Adapt a multiple, given how many boxes up to it were tried and how many of them closed.
 
-    It stays where it is once one box in three is closed: a failure costs about as much as halving a
-    few times, and what is closed would have been a tree of halves.
+    It stays the same if one box in three is closed: a failure costs about as much as a few
+    bisections, and a closed box would have become a tree of halves.
     """
     if not tried:
         return reach
@@ -120,7 +120,7 @@ def adapted(reach: float, tried: int, met: int) -> float:
 
 
 def handed_over(nodes: Sequence[Node], inputs: int) -> tuple[Node, ...]:
-    """Those of some nodes that boxes of so many inputs became: their splits say so."""
+    """Return the nodes that were boxes of this many inputs, as their splits show."""
     return tuple(
         node
         for node in nodes
@@ -129,7 +129,7 @@ def handed_over(nodes: Sequence[Node], inputs: int) -> tuple[Node, ...]:
 
 
 def counted(task: phases.Task, outcome: Outcome[Any]) -> Outcome[Any]:
-    """An outcome with counts of the boxes among a task's nodes that were examined."""
+    """Add the counts of the boxes among a task's nodes that were examined to an outcome."""
     if outcome.returned:
         return outcome
     fresh = {node.trail for node in task.nodes if node.trail and not node.examined}

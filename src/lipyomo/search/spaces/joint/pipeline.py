@@ -1,7 +1,7 @@
 """The search of boxes and of the nodes that they are handed over as, in one queue.
 
-Most of what a search of phases does is left to the one beside it, which has the incumbent; here is
-what becomes of boxes.
+The pipeline of the search over phases does most of the work on nodes, and holds the incumbent; this
+one processes boxes.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from lipyomo.search.spaces.phases import pipeline as phases
 from lipyomo.search.spaces.phases.context import Question
 
 FIRST_IMPROVEMENT, IMPROVEMENT_SHARE = 4.0, 0.5
-"""Work of the look for points once boxes are halved, as the engine counts it, and the share of all
-work that later ones take: incumbents against time."""
+"""The effort of the first search for points once boxes are bisected, as the engine counts it, and
+the share of all effort that later ones take."""
 
 
 class Pipeline(WithBoxes[phases.Pipeline]):
@@ -48,7 +48,7 @@ class Pipeline(WithBoxes[phases.Pipeline]):
         Of the same problem.
     context : Context
     cascade : Cascade, optional
-        Bounds of the whole; none where only tasks are processed.
+        Bounds of the whole problem; not needed if only tasks are processed.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Pipeline(WithBoxes[phases.Pipeline]):
 
     @classmethod
     def of(cls, question: Question) -> Pipeline:
-        """A pipeline that processes tasks which have travelled."""
+        """Return a pipeline that processes tasks sent from another process."""
         beside = phases.Pipeline(question)
         context = Context.of(question.problem)
         assert context is not None
@@ -77,13 +77,14 @@ class Pipeline(WithBoxes[phases.Pipeline]):
     def root(self, clock: Clock, on_progress: OnRootProgress) -> Root[Part]:
         """See `lipyomo.search.engine.protocol.Pipeline`.
 
-        Where the bound of the whole as a node of phases is soon there, and may be of use, boxes
-        have to be below it, and below what a search of phases reaches in the same time; else they
-        have to close half of what bounds by substitution leave, in logarithms.  What is not far
-        above the incumbent is for the search of phases, beside which boxes are looked at now and
-        then.  Balls and polytopes are for it unless bounds by substitution say nothing: boxes gain
-        less there, which also cover what is outside.  So are Euclidean norms, of which semidefinite
-        bounds say more.  Where a bound is to be proved, boxes alone are tried first.
+        If the bound of the root node of the search over phases is cheap and may be useful, boxes
+        have to reach a smaller bound than it, and than the search over phases in the same time.
+        Otherwise they have to close half of the gap that bounds by substitution leave, in
+        logarithms.  If the bound is not far above the incumbent, the search over phases is chosen,
+        and boxes are tried beside it from time to time.  It is also chosen for balls and polytopes,
+        unless bounds by substitution are useless: boxes gain less there, as they also cover points
+        outside.  The same goes for Euclidean norms, for which semidefinite bounds are better.  If
+        proving a bound is enough, boxes alone are tried first.
         """
         assert self._cascade is not None
         beside, whole, params = self._beside, self._cascade.value, self._context.params
@@ -136,10 +137,10 @@ class Pipeline(WithBoxes[phases.Pipeline]):
         clock: Clock,
         on_progress: OnRootProgress,
     ) -> Root[Part]:
-        """The root of the search of phases, which may be known, and the boxes beside it."""
+        """Start the search over phases, whose root may be known, with boxes beside it."""
         context, space, work = self._context, self._beside.context, clock.working()
         root = found or cast("Root[Part]", self._beside.root(clock, on_progress))
-        # boxes are told from nodes by their splits, of all inputs to begin with
+        # boxes are recognised by their splits, the first of which are of all inputs
         separable = context.problem.network.input_dim > space.params.box_inputs
         waiting = [*root.outcome.children, *root.outcome.returned]
         if context.params.compared and separable and waiting:
@@ -148,13 +149,13 @@ class Pipeline(WithBoxes[phases.Pipeline]):
         return root
 
     def _is_near(self, whole: float, value: float) -> bool:
-        """Whether a bound of the whole is for the search of phases, where `value` is attained."""
+        """Whether a bound of the whole problem is so near `value` that phases are searched."""
         params = self._context.params
         return params.compared and whole <= params.far * self.cutoff(value)
 
     @property
     def _is_short(self) -> bool:
-        """Whether the bound of the whole as a node of phases is soon there."""
+        """Whether the bound of the root node of the search over phases is cheap."""
         space = self._beside.context
         cost = root_cost(
             space.targets, space.system.tangents.input_dim, self._beside.unstable_units
@@ -170,11 +171,11 @@ class Pipeline(WithBoxes[phases.Pipeline]):
         return super().plan(nodes, travels)
 
     def _split(self, task: phases.Task, clock: Clock, pulse: Pulse) -> Outcome[Any]:
-        """What becomes of nodes of phases."""
+        """Process nodes of the search over phases, and count the boxes among them."""
         return counted(task, super()._split(task, clock, pulse))
 
     def _halved(self, task: Task, clock: Clock, pulse: Pulse) -> Outcome[Part]:
-        """What becomes of boxes."""
+        """Process the boxes of a task."""
         space = self._beside.context
         return halved_in_turn(self._context, space, task.boxes, task.best, task.near, clock, pulse)
 
@@ -186,7 +187,7 @@ class Pipeline(WithBoxes[phases.Pipeline]):
         return super().adopt(self._raced(outcome))
 
     def _raced(self, outcome: Outcome[Part]) -> Outcome[Part]:
-        """An outcome with boxes that cover the whole in the place of nodes, if they are ahead."""
+        """Replace the nodes of an outcome by boxes that cover the domain, if they are ahead."""
         trial = None if self._race is None else self._race.won(self._top, self._beside.best)
         if trial is None:
             return outcome
@@ -202,7 +203,7 @@ class Pipeline(WithBoxes[phases.Pipeline]):
         return replace(outcome, children=own.children, returned=(), closed=closed)
 
     def _parted(self, nodes: Sequence[Part]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Without nodes of a search that boxes took over from."""
+        """Separate boxes from nodes, without the nodes of a search that boxes have replaced."""
         boxes, others = parted(nodes)
         if self._replaced:
             others = handed_over(others, self._context.problem.network.input_dim)
@@ -211,9 +212,9 @@ class Pipeline(WithBoxes[phases.Pipeline]):
     def improve(self, effort: float, seeds: Sequence[Part], clock: Clock) -> Incumbent | None:
         """See `lipyomo.search.engine.protocol.Pipeline`.
 
-        Boxes are bounded in no time: a look at every turn would take most of it.  The next one
-        comes when the search is twice as long, or sooner if this one has found something, and
-        takes a share of what was spent meanwhile.
+        Boxes are bounded very quickly, so that a search for points at every turn would take most of
+        the time.  The next one comes when the search has taken twice as long, or sooner if this one
+        has found a better point, and takes a share of the effort in between.
         """
         boxes, nodes = parted(seeds)
         self._effort += effort
@@ -230,7 +231,7 @@ class Pipeline(WithBoxes[phases.Pipeline]):
         return best
 
     def _starts(self, boxes: Boxes) -> Iterator[FloatArray]:
-        """Middles of some of the boxes with the largest bounds, again and again."""
+        """Yield the middles of some of the boxes with the largest bounds, without end."""
         rng, params = np.random.default_rng(len(boxes)), self._context.params
         best = boxes.take(np.argsort(-boxes.bounds, kind="stable")[: params.best])
         points = self._context.problem.domain.drawn_in(best.middle) if len(best) else best.low

@@ -1,11 +1,12 @@
 """Ranges of pre-activations on many boxes, by substitution about their middles.
 
-Only differences from the middle of a box are substituted (`substitute.py`), so that float32 numbers
-are off by shares of the ranges' widths, which fall with the boxes'.  What stands in the middle is
-float64.  Lines are CROWN's (Zhang et al., 2018): a unit's chord, and the slope of its larger side
-through the kink.  For any slope s, ``phi(z) - s z`` is largest and least at an end or at the kink:
-its differences from the middle are the offsets, whatever s is rounded to.  Units that stay open are
-bounded once more by corners of boxes (`corners.py`), where there are few inputs.
+Only differences from the middle of a box are substituted (`substitute.py`), so that errors of
+float32 numbers are proportional to the widths of the ranges, which shrink with the boxes.  Values
+in the middle are float64.  The lines are CROWN's (Zhang et al., 2018): the chord of a unit, and the
+slope of its larger side through the kink.  For any slope s, ``phi(z) - s z`` attains its maximum
+and minimum at an end or at the kink; the offsets are the differences from its value in the middle,
+and hold however s is rounded.  Units that stay unstable are bounded once more by corners of boxes
+(`corners.py`) if there are few inputs.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ from lipyomo.search.spaces.joint.substitute import (
 )
 
 _MORE = 1.0 + 8.0 * UNIT
-"""A factor that pays for a few operations."""
+"""A factor that covers the rounding of a few operations."""
 
 
 def tighten_boxes(layers: Sequence[Layer], stack: Stack, kind: npt.DTypeLike) -> None:
-    """Tighten a stack of boxes in place: bounds, and phases that follow.
+    """Tighten a stack of boxes in place: bounds, and the phases they imply.
 
     Parameters
     ----------
@@ -45,7 +46,7 @@ def tighten_boxes(layers: Sequence[Layer], stack: Stack, kind: npt.DTypeLike) ->
     stack : Stack
         Its phases hold everywhere in its boxes.
     kind : dtype
-        float32 or float64, of what is substituted.
+        float32 or float64, of the rows that are substituted.
     """
     unit = unit_of([layer.dense_weight.shape for layer in layers], kind)
     weights = [layer.dense_weight.astype(kind) for layer in layers]
@@ -53,7 +54,7 @@ def tighten_boxes(layers: Sequence[Layer], stack: Stack, kind: npt.DTypeLike) ->
     radius = np.maximum(stack.high - middle, middle - stack.low) * _MORE
     reach = (radius * (1.0 + unit)).astype(kind)
     low, high, value, size = stack.low, stack.high, middle, radius
-    off = np.zeros((1, 1))  # of what is known in the middle
+    off = np.zeros((1, 1))  # error of the values in the middle
     lost = np.zeros((1, 1))
     lines: list[TwoLines] = []
     corners: Corners | None = None
@@ -94,21 +95,21 @@ def _meet_corners(
     room: FloatArray,
     unit: float,
 ) -> None:
-    """Narrow the ranges of a layer's open units in place, by corners of the first one.
+    """Tighten the ranges of a layer's unstable units in place, by corners of the first layer.
 
-    Boxes with about as many open units belong together.
+    Boxes with similar numbers of unstable units are processed together.
 
     Parameters
     ----------
     corners : Corners
     weights : sequence of ndarray
-        From the second layer to this one.
+        The weights from the second layer to this one.
     lines : sequence of TwoLines
-        Of the layers between.
+        The lines of the layers in between.
     part : Stack
-        This layer.
+        The part of this layer.
     value, room : ndarray
-        Pre-activations in the middles of boxes, and what is to be added to differences.
+        Pre-activations in the middles of boxes, and the margin to be added to differences.
     unit : float
     """
     is_open = (part.lower < 0.0) & (part.upper > 0.0) & corners.pay[:, None]
@@ -138,7 +139,7 @@ def _lines(
     unit: float,
     kind: npt.DTypeLike,
 ) -> TwoLines:
-    """Lines of differences from a middle whose pre-activations are `value`, but for `off`."""
+    """Return lines of differences from a middle with pre-activations `value`, up to `off`."""
     left, right, low, high = layer.left, layer.right, part.lower, part.upper
     ends = layer.activate(low), layer.activate(high)
     is_open = (low < 0.0) & (high > 0.0)

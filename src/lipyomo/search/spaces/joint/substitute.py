@@ -1,13 +1,13 @@
-"""Substitution for many boxes at once: rows of a layer taken back to the inputs through lines.
+"""Substitution for many boxes at once: rows of a layer are taken back to the inputs by lines.
 
-What a unit passes on lies between the lines ``(m - h) u + q - e`` and ``(m + h) u + q + e`` of what
-enters it, so that a row X of what is passed on is at most ``(X m + |X| h) u + X q + |X| e``.  Rows
-of both signs of a layer have the first step in common.
+The output of a unit lies between the lines ``(m - h) u + q - e`` and ``(m + h) u + q + e`` of its
+input u, so that a row X of outputs is at most ``(X m + |X| h) u + X q + |X| e``.  Rows of both
+signs of a layer share the first step.
 
-Rounding, in float32 or float64.  A row X becomes ``fl(fl(X m + |X| h) W)``, which differs from
-what it stands for by at most ``unit |X| (|m| + |h|) pace``; pace >= |W| |t| is the size of all
-that u is made of; constants are off by at most `unit` times the sums of their absolute terms.  So e
-has ``unit ((|m| + |h|) pace + |q| + e)`` added once, and all rows are sound.
+Rounding, in float32 or float64.  A row X becomes ``fl(fl(X m + |X| h) W)``, which differs from the
+exact row by at most ``unit |X| (|m| + |h|) pace``, where pace >= |W| |t| bounds the sum of the
+absolute terms of u.  Constants have an error of at most `unit` times the sums of their absolute
+terms.  So ``unit ((|m| + |h|) pace + |q| + e)`` is added to e once, and then all rows are sound.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.system.memory import CACHED
 
 Rough = npt.NDArray[Any]
-"""Float32 or float64 numbers."""
+"""Arrays of float32 or float64 numbers."""
 
 
 class TwoLines(NamedTuple):
@@ -42,34 +42,35 @@ class TwoLines(NamedTuple):
         pace: FloatArray,
         unit: float,
     ) -> TwoLines:
-        """Lines with offsets below and above, of units that are made of what has size `pace`."""
+        """Return lines with offsets below and above, of units with absolute terms up to `pace`."""
         shift = (0.5 * (offsets[0] + offsets[1])).astype(middle.dtype)
         error = np.maximum(offsets[1] - shift, shift - offsets[0])
         lost = (np.abs(middle) + np.abs(half)) * pace + np.abs(shift) + error
         return cls(middle, half, shift, (error + unit * lost).astype(middle.dtype))
 
     def part(self, some: slice | IntArray) -> TwoLines:
-        """Those of some boxes."""
+        """Select some of the boxes."""
         middle, half, shift, error = self
         shift = shift if shift is None else shift[some]
         return TwoLines(middle[some], half[some], shift, error[some])
 
 
 def unit_of(shapes: Iterable[tuple[int, ...]], kind: npt.DTypeLike) -> float:
-    """What sums of products with matrices are off by, relative to their absolute terms.
+    """Bound the error of sums of products with matrices, relative to their absolute terms.
 
-    Each step pays for itself: for the longest sum, the rounding of weights and slopes, and the
-    sum of the errors of all steps.
+    It covers the longest sum, the rounding of weights and slopes, and the sum of the errors of all
+    steps.
     """
     sizes = [max(shape) for shape in shapes]
     return (max(sizes) + 4 * len(sizes) + 16) * float(np.finfo(kind).eps)
 
 
 def faint(size: Rough, pace: Rough) -> Rough:
-    """What a row loses in a layer where its entries underflow, shape (N, 1, ...).
+    """Bound the error of a row in a layer where its entries underflow, shape (N, 1, ...).
 
-    Entries are off by the least number there is, each time that they are multiplied: on units of a
-    certain size (N, n, ...) that are made of `pace`, and of constants of which there are as many.
+    Each multiplication of an entry has an error of up to the smallest positive number.  This is
+    multiplied by units of sizes `size` (N, n, ...), by their inputs of sizes `pace`, and by as many
+    constants.
     """
     least = 4.0 * float(np.finfo(size.dtype).smallest_subnormal)
     count = 2.0 * (size.shape[1] + pace.shape[1])
@@ -84,19 +85,19 @@ def substituted(
     reach: Rough,
     middle: Rough | None = None,
 ) -> Rough:
-    """Upper bounds of ``weight t`` and then of ``-weight t``, shape (N, 2 r).
+    """Bound ``weight t`` and then ``-weight t`` from above, shape (N, 2 r).
 
-    A few boxes at a time, whose rows stay in the cache.
+    Few boxes are processed at a time, so that their rows stay in the cache.
 
     Parameters
     ----------
     weight : ndarray, shape (r, units), or (N, r, units)
-        On what the last of some layers passes on.
+        Rows on the outputs of the last of some layers.
     weights : sequence of ndarray
-        Of these layers.
+        The weights of these layers.
     lines : sequence of TwoLines
     reach : ndarray, shape (N, inputs)
-        How far the inputs are from their middle.
+        The largest distance of the inputs from their middle.
     middle : ndarray, shape (N, inputs), optional
         Zero by default.
     """
@@ -116,9 +117,9 @@ def substituted(
 def taken_back(
     weight: Rough, weights: Sequence[Rough], lines: Sequence[TwoLines]
 ) -> tuple[Rough, Rough]:
-    """Rows of both signs (n, 2 r, inputs), and constants (n, 2 r).
+    """Return rows of both signs (n, 2 r, inputs), and constants (n, 2 r).
 
-    Without layers n is 1 where rows are the same for all boxes.
+    If there are no layers and the rows are the same for all boxes, n is 1.
     """
     every = weight if weight.ndim == 3 else weight[None]
     if not lines:
@@ -143,13 +144,13 @@ def taken_back(
 
 
 def sums_of_values(rows: Rough, values: Rough) -> Rough:
-    """Rows (n, r, k), or (1, r, k), times values (n, k)."""
+    """Multiply rows (n, r, k), or (1, r, k), by values (n, k)."""
     if len(rows) == 1:
         return np.asarray(values @ rows[0].T)
     return np.asarray(np.matmul(rows, values[:, :, None])[:, :, 0])
 
 
 def through(rows: Rough, weight: Rough) -> Rough:
-    """Rows (N, r, n) times a matrix, as one product."""
+    """Multiply rows (N, r, n) by a matrix, as one product."""
     flat = rows.reshape(-1, rows.shape[2]) @ weight
     return np.asarray(flat.reshape(*rows.shape[:2], weight.shape[1]))

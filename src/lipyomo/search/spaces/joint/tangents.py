@@ -1,18 +1,18 @@
 """Tangents on boxes: their ranges, for many directions at once, and bounds of functionals of them.
 
 A tangent ``t = s u`` with s in c +- b is ``c u`` up to ``b |u|``.  Rows of a later layer are taken
-back through ``c u`` to rows in the direction v, which are the same for all directions: these only
-differ in what they add to the errors, and in the end.  With u in [l, h], l <= 0 <= h, the chords of
-``b |u|`` and ``-b |u|`` are ``+-(e u + o)`` with ``e = b (h + l) / (h - l)`` and
-``o = (b - e) h = -(b + e) l``: above and below t are ``(c +- e) u +- o``, so that a row X of t
-becomes ``X c + |X| e`` and adds at most ``|X| o``.
+back through ``c u`` to rows on the direction v.  These are the same for all directions, which
+differ only in the errors they add, and in the last product.  With u in [l, h], l <= 0 <= h, the
+chords of ``b |u|`` and ``-b |u|`` are ``+-(e u + o)`` with ``e = b (h + l) / (h - l)`` and
+``o = (b - e) h = -(b + e) l``.  Then t lies between ``(c - e) u - o`` and ``(c + e) u + o``, so
+that a row X of t becomes ``X c + |X| e`` and adds at most ``|X| o``.
 
-Rounding.  A row X of a layer's t becomes ``fl(fl(X c) W)``.  On tangents t' of the layer before,
-that differs from what it stands for by at most ``unit |X| |c| pace``, where pace >= |W| |t'| is the
-size of all that u is made of.  So ``unit |c| pace`` is added to what a unit is off by, once, and
-all rows are sound.  The last sum, over v, is off by unit times the sum of its absolute terms.  Rows
-through chords are those of `substitute.py`; o is what b and e make it as rounded numbers, as the
-larger one of its two forms.
+Rounding.  A row X on a layer's t becomes ``fl(fl(X c) W)``.  On tangents t' of the layer before, it
+differs from the exact row by at most ``unit |X| |c| pace``, where pace >= |W| |t'| bounds the sum
+of the absolute terms of u.  So ``unit |c| pace`` is added to the error of a unit once, and then all
+rows are sound.  The last sum, over v, has an error of unit times the sum of its absolute terms.
+Rows through chords are those of `substitute.py`; o is computed from the rounded b and e, as the
+larger of its two forms.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ from lipyomo.search.spaces.joint.substitute import (
 
 @dataclass(frozen=True, eq=False)
 class Tangents:
-    """What is known of the tangents of N boxes along q directions; arrays (N, units, q).
+    """The tangents of N boxes along q directions, with their ranges; arrays (N, units, q).
 
     Attributes
     ----------
     weights : list of ndarray
-        Of the hidden layers, in the kind of numbers that all is computed with.
+        The weights of the hidden layers, in the type that everything is computed in.
     head : ndarray
         The weight of the outputs, float64.
     directions : ndarray, shape (q, d), or (N, q, d)
-        The same for all boxes, or of each.
+        The same for all boxes, or those of each box.
     middles, spreads : list of ndarray, shapes (N, units)
-        c and b of each hidden layer, b with room for the rounding of c.
+        c and b of each hidden layer; b covers the rounding of c.
     low, high : list of ndarray
         Least and largest derivatives of each hidden layer's pre-activations.
     paces : list of ndarray
-        Sizes of all that these are made of; the last one is that of the outputs.
+        Bounds of the sums of their absolute terms; the last one is that of the outputs.
     lost : list of ndarray, shapes (N, 1, q)
-        What rows on these are off by where numbers underflow.
+        Errors of rows on these where numbers underflow.
     unit : float
-        Relative error that pays for all sums.
+        A relative error that covers all sums.
     """
 
     weights: list[Rough]
@@ -78,10 +78,10 @@ class Tangents:
         directions: FloatArray,
         kind: npt.DTypeLike = np.float64,
     ) -> Tangents:
-        """From the slopes that boxes leave, and directions (q, d) or (N, q, d).
+        """Compute tangents from the slopes that boxes allow, and directions (q, d) or (N, q, d).
 
-        Where boxes have one direction of their own, rows are taken back through its chords, and
-        ranges are narrower.
+        If each box has a single direction of its own, rows are taken back through its chords, which
+        gives tighter ranges.
 
         Parameters
         ----------
@@ -134,7 +134,7 @@ class Tangents:
         return found
 
     def _entered(self, heavy: Rough, size: Rough) -> Rough:
-        """The pace of the next layer, of what is passed on to it, which is entered."""
+        """Compute and store the pace of the next layer, given the sizes of its inputs."""
         pace = np.asarray(heavy @ size)
         lost = faint(size, pace)
         self.paces.append(pace)
@@ -142,7 +142,7 @@ class Tangents:
         return pace
 
     def _substituted(self, errors: list[Rough]) -> tuple[Rough, Rough]:
-        """Ranges of the next layer's tangents, whose rows are taken back through those before."""
+        """Compute ranges of the next layer's tangents by substitution."""
         layer = len(self.low)
         rows: Rough = self.weights[layer][None]
         error: Rough = np.zeros((1, 1, 1), dtype=rows.dtype)
@@ -155,7 +155,7 @@ class Tangents:
         return middle - error, middle + error
 
     def _through_chords(self) -> tuple[Rough, Rough]:
-        """The same where each box has one direction, by rows of both signs."""
+        """Do the same where each box has one direction, with rows of both signs."""
         layer = len(self.low)
         lines = [self._chords(k, slice(None), 0) for k in range(layer)]
         above = self._above(self.weights[layer], lines, self.directions[:, 0])
@@ -169,12 +169,12 @@ class Tangents:
         return np.swapaxes(directions if directions.ndim == 3 else directions[None], 1, 2)
 
     def along(self, box: IntArray, along: IntArray) -> Rough:
-        """The directions (n, d) with such numbers, of such boxes."""
+        """Return the directions (n, d) with these indices, of these boxes."""
         shared = self.directions.ndim == 2
         return self.directions[along] if shared else self.directions[box, along]
 
     def bounds(self, functionals: FloatArray, box: IntArray, along: IntArray) -> FloatArray:
-        """Upper bounds of ``|y . J v|`` for functionals y, shape (n, k).
+        """Bound ``|y . J v|`` for functionals y from above, shape (n, k).
 
         Rows of both signs are taken back through chords.
 
@@ -182,7 +182,7 @@ class Tangents:
         ----------
         functionals : ndarray, shape (k, m), or (n, k, m)
         box, along : ndarray of int, shape (n,)
-            Numbers of boxes, and of directions.
+            Indices of boxes, and of directions.
         """
         lines = [self._chords(k, box, along) for k in range(len(self.weights))]
         weight = (functionals @ self.head).astype(self.directions.dtype)
@@ -193,7 +193,7 @@ class Tangents:
         return np.asarray(found + self.lost[-1][box, :, along], dtype=np.float64)
 
     def _chords(self, layer: int, box: IntArray | slice, along: IntArray | int) -> TwoLines:
-        """Chords of a layer's units on boxes, for a direction each."""
+        """Return the chords of a layer's units on boxes, for one direction of each."""
         centre, spread = self.middles[layer][box], self.spreads[layer][box]
         low = np.minimum(self.low[layer][box, :, along], 0.0)
         high = np.maximum(self.high[layer][box, :, along], 0.0)
@@ -205,7 +205,7 @@ class Tangents:
         return TwoLines(centre, turn, None, error)
 
     def _above(self, weight: Rough, lines: list[TwoLines], directions: Rough) -> FloatArray:
-        """Upper bounds of rows of both signs on what the last of some layers passes on."""
+        """Bound rows of both signs on the outputs of the last of some layers from above."""
         reach = self.unit * np.abs(directions)
         found = substituted(weight, self.weights[: len(lines)], lines, reach, directions)
         return np.where(np.isfinite(found), found + self.unit * np.abs(found), np.inf)

@@ -1,15 +1,14 @@
-"""Whether boxes are halved instead: a trial before a search of phases, and a race beside it.
+"""Whether to bisect boxes instead: a trial before a search over phases, and a race beside it.
 
-A trial halves a few hundred boxes, best first.
+A trial bisects a few hundred boxes, those with the largest bounds first.
 
-How fast either search closes the gap is seen once it is under way.  Halving all edges of boxes
-takes 2^d times as many, and lowers what bounds exceed the truth by about as much each time: so the
-gaps, in logarithms, are taken to fall by the same amount whenever the time is multiplied by the
-same factor, as they did between the last two looks.  Time is CPU time here: wall-clock seconds of a
-busy machine have made the wrong one win.  Boxes have a fifth of the time, so that no more is lost
-on the way; while their gap is the wider one and falls more slowly, they have ever less of it.  The
-first look waits until all 2^d of them are affordable, about: of ten inputs 16 seconds, of up to six
-one.
+How fast either search closes the gap shows only after a while.  Bisecting all edges of boxes takes
+2^d times as many boxes, and reduces the error of the bounds by about the same factor each time.  So
+the logarithms of the gaps are assumed to fall by the same amount whenever the time is multiplied by
+the same factor, as between the last two looks.  Time is CPU time here: with wall-clock time on a
+busy machine, the wrong search has won.  Boxes get a fifth of the time, so that no more is lost;
+while their gap is the wider one and falls more slowly, they get less and less.  The first look
+waits until all 2^d boxes are affordable, roughly: 16 seconds for ten inputs, one for up to six.
 """
 
 from __future__ import annotations
@@ -31,15 +30,15 @@ from lipyomo.search.spaces.phases.points import Points
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """Boxes and nodes that make up the domain but for what is closed.
+    """Boxes and nodes that cover the domain, except for the parts that are closed.
 
     Attributes
     ----------
     boxes : Boxes
     nodes : tuple of Node
-        Handed over to the search of phases.
+        Handed over to the search over phases.
     closed : float
-        Largest bound of what is closed.
+        Largest bound of the parts that are closed.
     best : Incumbent
     """
 
@@ -50,17 +49,17 @@ class Trial:
 
     @property
     def bound(self) -> float:
-        """The largest bound of all."""
+        """The largest bound of all parts."""
         return max([self.closed, self.boxes.bound, *(node.bound for node in self.nodes)])
 
     def outcome(self, most: int) -> Outcome[Boxes | Node]:
-        """The same for the engine, in bundles of so many boxes."""
+        """Return the same as an outcome for the engine, in bundles of at most `most` boxes."""
         children: tuple[Boxes | Node, ...] = (*bundles(self.boxes, most), *self.nodes)
         return Outcome(children, closed=self.closed, best=self.best)
 
 
 def best_sampled(context: Context, space: phases.Context, count: int) -> float:
-    """The largest norm at so many points."""
+    """Return the largest norm at `count` random points."""
     rng = np.random.default_rng(0)
     points = Points(context.problem, space.presolved, rng, space.params)
     points.enter(context.problem.domain.sample(rng, count))
@@ -74,7 +73,7 @@ def tried(
     clock: Clock,
     before: Trial | None = None,
 ) -> Trial:
-    """Halve boxes, those with the largest bounds first, until a few hundred have been bounded.
+    """Bisect boxes, those with the largest bounds first, until a few hundred have been bounded.
 
     Parameters
     ----------
@@ -84,7 +83,7 @@ def tried(
     best : Incumbent
     clock : Clock
     before : Trial, optional
-        Where to go on, until the clock ends.
+        A trial to be continued until time is up.
     """
     params, problem = context.params, context.problem
     rng = np.random.default_rng(0)
@@ -103,7 +102,7 @@ def tried(
 
 
 def by_boxes(context: Context, space: phases.Context, clock: Clock) -> Outcome[Boxes | Node] | None:
-    """The outcome if boxes alone prove what is good enough; None once they become too many.
+    """Try to prove a sufficient bound by boxes alone; return None once there are too many.
 
     Parameters
     ----------
@@ -127,7 +126,7 @@ def by_boxes(context: Context, space: phases.Context, clock: Clock) -> Outcome[B
 def _after_round(
     context: Context, space: phases.Context, points: Points, now: Trial, count: int
 ) -> Trial:
-    """The same once so many boxes with the largest bounds are halved."""
+    """Bisect the `count` boxes with the largest bounds."""
     order = np.argsort(-now.boxes.bounds, kind="stable")
     found = closed_or_halved(context, space, points, now.boxes.take(order[:count]))
     boxes = joined([found.boxes, now.boxes.take(order[count:])])
@@ -141,7 +140,7 @@ class Course:
     Attributes
     ----------
     first, last : (float, float)
-        CPU seconds that it had had, and the logarithm of its bound over the cutoff.
+        CPU seconds spent so far, and the logarithm of the bound over the cutoff.
     """
 
     first: tuple[float, float]
@@ -149,26 +148,26 @@ class Course:
 
     @property
     def fall(self) -> float:
-        """What the gap falls by while the time grows e times as long."""
+        """By how much the gap falls while the time is multiplied by e."""
         (begin, before), (now, gap) = self.first, self.last
         if not (0.0 < begin < now and 0.0 < gap < before):
             return 0.0
         return (before - gap) / math.log(now / begin)
 
     def after(self, seconds: float) -> float:
-        """The gap that is expected after so many more seconds."""
+        """Return the gap that is expected after this many more seconds."""
         now, gap = self.last
         if not self.fall:
             return gap
         return max(gap - self.fall * math.log((now + seconds) / now), 0.0)
 
     def trails(self, other: Course) -> bool:
-        """Whether this gap stays above another one, as far as can be told."""
+        """Return whether this gap is expected to stay above another one."""
         return self.last[1] >= other.last[1] and self.fall <= other.fall
 
 
 class Race:
-    """A search of boxes that goes on now and then, while one of phases is under way.
+    """A search of boxes that is continued from time to time during a search over phases.
 
     Parameters
     ----------
@@ -176,12 +175,12 @@ class Race:
     space : lipyomo.search.spaces.phases.context.Context
         Of the same problem.
     whole : float
-        The bound of the root of the search of phases.
+        The bound of the root of the search over phases.
     trial : Trial or None
-        Where boxes begin.
+        The boxes to start from.
     clock : Clock
     work : Clock
-        Of CPU seconds, since the root began (`Clock.working`).
+        A clock of CPU seconds since the root was started (`Clock.working`).
     """
 
     def __init__(
@@ -202,12 +201,12 @@ class Race:
         self._last_gaps: tuple[tuple[float, float], tuple[float, float]] | None = None
 
     def won(self, top: float, best: Incumbent) -> Trial | None:
-        """The boxes, if they are to be halved instead.
+        """Return the boxes if they are to replace the search over phases.
 
         Parameters
         ----------
         top : float
-            The largest bound of what the search of phases has left.
+            The largest bound of the nodes left in the search over phases.
         best : Incumbent
         """
         work, cutoff = self._work, self.space.cutoff(best.value)
