@@ -205,6 +205,7 @@ def _command(words: list[str], folder: str, toys: bool, file_size: int | None) -
 
         enrol()
     if file_size is not None:
+        sys.dont_write_bytecode = True  # Python keeps what is cut off as bytecode
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_size, file_size))
     entry_point()
     return 0

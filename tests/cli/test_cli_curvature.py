@@ -160,11 +160,21 @@ def test_what_is_wrong_is_said(cli: Cli, wave: Path, tmp_path: Path) -> None:
         ("def residual(u, x):\n    return u * float('nan')", "NaN"),
         ("def residual(u, x):\n    return u.dt", "'dt' is no derivative"),
         ("def residual(u, x):\n    return u.d(0) + missing", "missing"),
+        ("def residual(u, x):\n    assert not u", "AssertionError"),
+        ("def residual(u, x):\n    raise SystemExit(0)", "ends the program"),
+        ("def residual(u, x):\n    return u**u", "must be a number"),
+        ("def residual(u, x):\n    return []", "None"),
     ):
         pde.write_text(text, encoding="utf-8")
         ran = cli("residual", wave, "--pde", pde, "--box", "0,1")
         assert ran.code == 1
         assert message in ran.err
+        assert "defect" not in ran.err
+    wide = tmp_path / "wide.onnx"
+    write(Network.from_arrays([[[1.0, 2.0, 3.0]]]), wide)
+    assert "the inputs of V" in cli("lyapunov", wave, wide, "--box", "0,1").err
+    equal = cli("difference", wave, wave, "--box", "0,1", "--proof", tmp_path / "equal.proof")
+    assert "the time limit" not in equal.err
     relu = tmp_path / "relu.onnx"
     write(Network.from_arrays([[[1.0]], [[1.0]]]), relu)
     ran = cli("smoothness", relu, "--box", "0,1")

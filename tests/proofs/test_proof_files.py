@@ -155,10 +155,16 @@ def test_a_stopped_proof_is_one_of_the_lower_end(tmp_path: Path) -> None:
     problem = LipschitzProblem(random_network(5, (2, 5, 3, 2)), DOMAINS["box"])
     result = lipyomo.solve(problem)
     for given in ({"stop": lambda: True}, {"time_limit": 0.0}):
-        assert write_proof(tmp_path / "p", problem, result, **given) == Written(0, None)
+        found = write_proof(tmp_path / "p", problem, result, **given)
+        assert (found.cases, found.upper) == (0, None)
         verdict = check_proof(tmp_path / "p")
         assert not verdict.upper_proved
         assert "not written to its end" in verdict.basis
+        assert found == Written(0, None, verdict.basis)
+    for wrong in ({"time_limit": float("nan")}, {"result": None}, {"problem": result}):
+        with pytest.raises(lipyomo.LipyomoError, match=r"the (time limit|result|problem)"):
+            write_proof(**{"path": tmp_path / "q", "problem": problem, "result": result} | wrong)
+    assert not (tmp_path / "q").exists()
 
 
 def test_paths_may_be_texts(tmp_path: Path) -> None:

@@ -15,11 +15,15 @@ from lipyomo.networks.network import Curve, Layer
 from lipyomo.proofs import network_digest
 from lipyomo.proofs.writing import statement_of
 from lipyomo_check import ProofError, check_proof
+from lipyomo_check.smooth.definitions import Unit
 from lipyomo_check.smooth.factors import Form
 from lipyomo_check.smooth.levels import hidden_of
+from lipyomo_check.smooth.lines import Samples
+from lipyomo_check.smooth.powers import UNBOUNDED
 from lipyomo_check.smooth.squares import convex, least
 from lipyomo_check.smooth.strict import StrictChain
 from lipyomo_check.smooth.strict_factors import Form as StrictForm
+from lipyomo_check.smooth.strict_pieces import chord, pieces_of
 from lipyomo_check.smooth.strict_whole import least_square
 from lipyomo_check.smooth.whole import Sum
 from tests.proofs.test_joint_proofs import boxes_of, normalised, question_of, written
@@ -71,6 +75,19 @@ def test_arb_gives_the_same(seed: int) -> None:
         size = float((weight[0] * form.size[n] ** 2).sum()) + 1.0
         assert float(exact.lower()) >= value
         assert float(exact) == pytest.approx(value, abs=1e-11 * size)
+
+
+@pytest.mark.parametrize("name", ["rsqrt", "reciprocal", "log", "square"])
+def test_both_arithmetics_choose_the_same_lines(name: str) -> None:
+    """Of narrow ranges near zero, too, where chords count that would be too narrow elsewhere."""
+    unit = Unit(UNBOUNDED[name], name, 1.0, 1.0)
+    for low in (1e-3, 0.2, 3.0):
+        for width in (1e-7, 1e-4, 5e-4, 2e-3, 0.5):
+            high = low + width * low
+            one = Samples.of(unit.kind, np.array([low]), np.array([high]))
+            for A, c in ((1.0, 0.0), (0.0, 1.0), (-0.5, 2.0)):
+                found = float(chord(unit.kind, pieces_of(unit, low, high), arb(A), arb(c)))
+                assert found == pytest.approx(one.chord(A, c)[0], rel=1e-9)
 
 
 def test_sums_of_anything_else_are_left_alone() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lipyomo.analyses.questions.lie import lie_derivative
+from lipyomo.analyses.questions.lie import field_of, lie_derivative
 from lipyomo.cli.entries import add_limits, code_of, range_cells, read_case, search_settings
 from lipyomo.cli.live import watched
 from lipyomo.cli.options import add_domain, add_options
@@ -56,7 +56,7 @@ def run(words: Sequence[str]) -> int:
     arguments = parser.parse_args(words)
     check_kept(arguments)
     network, domain = read_case(arguments, began)
-    plant = load(arguments.plant)
+    plant = field_of(load(arguments.plant), network.input_dim)
     check_against_runtime(plant, arguments.plant, domain=domain)
     along = None
     if arguments.proof is not None:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import runpy
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from lipyomo.base.errors import LipyomoError
 from lipyomo.cli.words import UsageError
 from lipyomo.networks.derivatives import residual
 from lipyomo.networks.network import Network, with_input_names
 
+T = TypeVar("T")
+
 WRONG = (
-    ArithmeticError, AttributeError, ImportError, LookupError, NameError, OSError, RuntimeError,
-    SyntaxError, TypeError, ValueError,
+    ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, NameError, OSError,
+    RuntimeError, SyntaxError, TypeError, ValueError,
 )  # fmt: skip
 """Exceptions with which a user's file may fail."""
 
@@ -26,17 +29,21 @@ def residual_of(network: Network, path: Path) -> Network:
     UsageError
         If the file fails, or has no function ``residual``.
     """
-    try:
-        names = runpy.run_path(str(path))
-    except WRONG as problem:
-        raise UsageError(f"--pde: {path} fails: {problem}") from problem
-    except SystemExit:
-        raise UsageError(f"--pde: {path} ends the program") from None
+    names = _run(f"{path}", lambda: runpy.run_path(str(path)))
     expression: Callable[..., Any] | None = names.get("residual")
     if not callable(expression):
         raise UsageError(f"--pde: {path} has no function 'residual'")
     network = with_input_names(network, names.get("names"))
+    return _run(f"the expression of {path}", lambda: residual(network, expression))
+
+
+def _run(what: str, code: Callable[[], T]) -> T:
+    """Run code of the user's."""
     try:
-        return residual(network, expression)
+        return code()
+    except LipyomoError:
+        raise
+    except SystemExit:
+        raise UsageError(f"--pde: {what} ends the program") from None
     except WRONG as problem:
-        raise UsageError(f"--pde: the expression of {path} fails: {problem}") from problem
+        raise UsageError(f"--pde: {what} fails: {str(problem) or repr(problem)}") from problem

@@ -126,7 +126,7 @@ def prove_constant(
     else:  # there was no time for the tree
         ends = f"the lower end, and of {written.upper:.9g} from above, {count}"
         cut_short = True
-    _report_end(ends, cut_short, arguments, stop)
+    _report_end(ends, cut_short, written.basis, arguments, stop)
     return not cut_short
 
 
@@ -157,7 +157,7 @@ def prove_values(
     proved = written.upper is not None
     said = "the largest value" if ends == "high" else "both ends"
     said = f"{said}, {_cases(written.cases)}" if proved else "what is attained only"
-    _report_end(said, not proved, arguments, stop)
+    _report_end(said, not proved, written.basis, arguments, stop)
     return proved
 
 
@@ -178,10 +178,13 @@ def _cases(count: int) -> str:
     return f"{count} case{'s' * (count > 1)}"
 
 
-def _report_end(ends: str, cut_short: bool, arguments: argparse.Namespace, stop: Stop) -> None:
+def _report_end(
+    ends: str, cut_short: bool, basis: str | None, arguments: argparse.Namespace, stop: Stop
+) -> None:
     """Print what the proof proves."""
     if cut_short:
-        reason = "Ctrl-C" if stop() else "the time limit"
-        warn(f"{reason} cut the proof short: it is one of {ends}: {shown(arguments.proof)}")
+        reason = basis or "the time limit cut the proof short"
+        reason = "Ctrl-C cut the proof short" if stop() else reason
+        warn(f"{reason}: the file proves {ends}: {shown(arguments.proof)}")
     elif not arguments.quiet:
         print(f"proof of {ends}: {arguments.proof}", file=sys.stderr)

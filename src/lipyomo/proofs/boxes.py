@@ -60,7 +60,7 @@ def write_boxes(
 
     def write_in_time(data: bytes) -> None:
         if clock.expired:
-            raise UnfinishedError("its tree of boxes was not written to its end")
+            raise UnfinishedError("its tree of boxes was not written to its end in time")
         write(data)
 
     if statement.edition is Edition.PAIRS:

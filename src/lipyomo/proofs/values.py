@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lipyomo.base.arguments import real_number
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.errors import ProofError
@@ -99,6 +100,7 @@ def write_value_proof(
         If the file cannot or must not be written.
     """
     check_parts(network, domain)
+    clock = Clock(real_number(time_limit, "the time limit", ProofError), stop)
     check_output(path, PROOF, ())
     if ends not in SIDES:
         raise ProofError(f"the ends are one of {', '.join(SIDES)}, not {ends!r}")
@@ -128,11 +130,12 @@ def write_value_proof(
             try:
                 with gzip.GzipFile("", "wb", 6, stream, mtime=0) as packed:
                     packed.write(line_of(first))
-                    cases = write_boxes(statement, Clock(time_limit, stop), packed.write, progress)
+                    cases = write_boxes(statement, clock, packed.write, progress)
                 return Written(cases, statement.upper)
             except UnfinishedError as error:
-                write_open(stream, first, f"boxes: {error}")
-                return Written(0, None)
+                basis = f"boxes: {error}"
+                write_open(stream, first, basis)
+                return Written(0, None, basis)
     except CheckError as error:
         raise ProofError(f"there is no proof of these values: {error}") from None
 

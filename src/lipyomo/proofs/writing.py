@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from lipyomo.base.arguments import instance, real_number
 from lipyomo.base.clock import Clock
 from lipyomo.base.digest import file_digest
 from lipyomo.base.errors import ProofError
@@ -62,10 +63,13 @@ class Written:
         Number of cases; 0 if only the lower bound is proved.
     upper : float or None
         The proved upper bound, if any.
+    basis : str or None
+        What the upper bound rests on if it is not proved.
     """
 
     cases: int
     upper: float | None
+    basis: str | None = None
 
 
 def statement_of(
@@ -229,7 +233,9 @@ def write_proof(
     OutputError
         If the file cannot or must not be written.
     """
-    clock = Clock(time_limit, stop)
+    instance(problem, LipschitzProblem, "the problem", ProofError, "give a LipschitzProblem")
+    instance(result, Result, "the result", ProofError, "give what lipyomo.solve returns")
+    clock = Clock(real_number(time_limit, "the time limit", ProofError), stop)
     source = None if onnx is None else Path(onnx)
     check_output(path, PROOF, () if source is None else (source,))
     first, in_boxes, chosen = _first(problem, result, source, certify, boxes)
@@ -247,7 +253,7 @@ def write_proof(
                 cases, first = _write_cases(stream, first, recording, result, progress)
         if first["basis"] is not None:
             _write(stream, first, iter(()), lambda: None)
-    return Written(cases, first["upper"] if cases else None)
+    return Written(cases, first["upper"] if cases else None, first["basis"])
 
 
 def _first(
@@ -292,7 +298,7 @@ def _write_cases(
     except Unfinished:
         _empty(stream)
     if recorder.undivided is None:
-        return 0, _open(first, result, "its tree of cases was not written to its end")
+        return 0, _open(first, result, "its tree of cases was not written to its end in time")
     upper, steps = recorder.undivided
     first = first | {"upper": upper}
     _write(stream, first, iter([steps]), lambda: None)

@@ -82,7 +82,7 @@ class Relaxing:
         slopes, rests = [], []
         for A, c in ((one, nothing), *(((nothing, one),) if mode.inner else ())):
             chosen = [
-                chord(own, A, c, mode.two_lines and unit.kind.kinked)
+                chord(unit.kind, own, A, c, mode.two_lines and unit.kind.kinked)
                 for unit, own in zip(self.units, pieces, strict=True)
             ]
             found = [

@@ -10,6 +10,7 @@ from flint import arb
 
 from lipyomo_check.smooth.balls import Range, overlap
 from lipyomo_check.smooth.definitions import Unit
+from lipyomo_check.smooth.kind import Kind
 from lipyomo_check.smooth.lines import CHORD, Samples
 from lipyomo_check.smooth.strict_factors import around
 
@@ -74,12 +75,13 @@ def _between(unit: Unit, a: float, b: float, sides: tuple[bool, ...]) -> tuple[R
     return found[0], found[1]
 
 
-def chord(pieces: list[Piece], A: arb, c: arb, flat: bool = False) -> arb:
+def chord(kind: Kind, pieces: list[Piece], A: arb, c: arb, flat: bool = False) -> arb:
     """A slope, as `lines` chooses it."""
     c = arb(0) if flat else c
     first, last = pieces[0], pieces[-1]
-    width = last.ends[1] - first.ends[0]
-    if width > CHORD:
+    low, high = first.ends[0], last.ends[1]
+    width = high - low
+    if width > CHORD * (min(abs(low), abs(high)) if kind.geometric else 1.0):
         rise = A * (last.values[1] - first.values[0]) + c * (last.slopes[1] - first.slopes[0])
         found = float(rise) / width
     else:

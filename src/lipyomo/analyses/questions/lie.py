@@ -87,7 +87,7 @@ def lie_derivative(
     if domain.frozen.any():
         raise ProblemError("an input cannot move in the domain.  Remedy: give it a little width")
     row = chosen_functional(V, functional)
-    field = _field(g, V.input_dim)
+    field = field_of(g, V.input_dim)
     V, field = confined(V, domain), confined(field, domain)
     check_magnitudes(V, domain, row[None])
     check_magnitudes(field, domain, None)
@@ -133,8 +133,14 @@ def _ends(shell: Any) -> tuple[float, float]:
     return float(ends[0]), float(ends[1])
 
 
-def _field(g: Any, d: int) -> Network:
-    """Return the field as a network from R^d to R^d."""
+def field_of(g: Any, d: int) -> Network:
+    """Return the field as a network from R^d to R^d.
+
+    Raises
+    ------
+    ProblemError
+        If it is none.
+    """
     if isinstance(g, Network):
         field = g
     else:

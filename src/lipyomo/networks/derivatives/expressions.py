@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from lipyomo.base.arguments import instance, real_numbers
+from lipyomo.base.arguments import instance, real_number, real_numbers
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.errors import NetworkError
 from lipyomo.networks.activations import Activation, Cos, Exp, Log, Power, Sin, Tanh
@@ -100,7 +100,8 @@ class Expression:
     __rmul__ = __mul__
 
     def __pow__(self, power: float) -> Expression:
-        return self if power == 1 else self._applied(Power(power))
+        exponent = real_number(power, "the exponent of an expression", NetworkError)
+        return self if exponent == 1 else self._applied(Power(exponent))
 
     def __truediv__(self, other: Any) -> Expression:
         if isinstance(other, Expression):
@@ -238,7 +239,7 @@ def residual(
     x = InputExpressions(replay.trace, _input_of(replay), names)
     found = expression(u, x)
     parts = list(found) if isinstance(found, tuple | list) else [found]
-    for part in parts:
+    for part in parts or [None]:
         instance(part, Expression, "what the expression returns", NetworkError, "use u and x in it")
         if part._trace is not replay.trace:
             raise NetworkError("what the expression returns is of another network")
