@@ -1,9 +1,10 @@
-"""Bounds of a smooth network's root by slopes that depend on the inputs.
+"""Bounds of the root of a smooth network by slopes that depend on the inputs.
 
-`lipyomo.relaxations.semidefinite.curved_model` has the program, one for each target; the largest
-bound is lowered first, and as far as the next one, whose turn it is then.
-It is for many inputs: a program takes as long as thousands of boxes, which lower nothing where it
-takes many splits to see anything of the domain.
+`lipyomo.relaxations.semidefinite.curved_model` has the program, one for each target.  The largest
+bound is always lowered first, down to the next largest one, which then has its turn.
+
+This is meant for many inputs.  A program takes as long as thousands of boxes, but with many inputs,
+so many boxes would not lower the bound at all.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.boxes.relaxation import Relaxed
 
 STEPS = 10
-"""Steps that a program takes, about, before it lowers anything; it is not begun where there is no
-time for them."""
+"""About the number of steps before a program lowers a bound; without time for them it is not
+started."""
 
 LONGEST = 1.0
-"""Seconds of a step, which nothing interrupts: larger programs are not begun."""
+"""Seconds of a step, which cannot be interrupted: larger programs are not started."""
 
 BELOW = 0.98
-"""What a bound is lowered to, over the next one, before it is that one's turn."""
+"""The multiple of the next largest bound down to which a bound is lowered at a time."""
 
 
 def coupled_bounds(
@@ -43,20 +44,20 @@ def coupled_bounds(
     clock: Clock,
     report: Callable[[float], object],
 ) -> FloatArray:
-    """Bounds of all targets, shape (T,), for linf inputs: these or less.
+    """Lower the bounds of all targets, shape (T,), for linf inputs.
 
     Parameters
     ----------
     context : Context
         Without products.
     known : sequence of Relaxed
-        Of the root's first box.
+        The relaxed layers on the first box of the root.
     bounds : ndarray, shape (T,)
     cutoff : float
-        Bounds up to it need not be lowered.
+        Bounds up to this need not be lowered.
     clock : Clock
     report : callable
-        Hears of the largest bound whenever it has dropped.
+        Called with the largest bound whenever it may have dropped.
     """
     problem, bounds = context.question.problem, bounds.copy()
     hidden = problem.network.hidden
@@ -93,18 +94,18 @@ def coupled_bounds(
 
 
 def _fits(hidden: Sequence[Layer], clock: Clock) -> bool:
-    """Whether there is time for a program; what takes a second has less than 100 MB."""
+    """Whether there is time for a program; if a step takes a second, it needs less than 100 MB."""
     step = predicted_seconds(*CurvedModel.size([layer.units for layer in hidden]))
     return step <= LONGEST and clock.fits(STEPS * step)
 
 
 def _curved(layer: Layer) -> bool:
-    """Whether all units are smooth ones."""
+    """Whether all units are smooth."""
     return sum(curve.units.size for curve in layer.curves) == layer.units
 
 
 def _layer(layer: Layer, known: Relaxed) -> CurvedLayer:
-    """What is known of a layer's units."""
+    """Return the data of a layer for the program, given its ranges."""
     n, low, high = layer.units, known.low[0, : layer.units], known.high[0, : layer.units]
     found, parts = np.zeros((4, n)), []
     for curve in layer.curves:

@@ -22,14 +22,14 @@ Third = tuple[FloatArray, FloatArray]
 def lines_near(
     thirds: Sequence[Third], turned: FloatArray | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Linear functions near sums of products, and what they are off by.
+    """Approximate sums of products by linear functions, and bound their errors.
 
     Parameters
     ----------
     thirds : sequence of (ndarray, ndarray), shapes (D, N, n) and (D (D + 1) / 2, N, n)
         At least one.
     turned : ndarray, shape (n, g), optional
-        Weights of the n functions in g sums, of which these are to be.
+        Weights of the n functions in g sums; by default the functions themselves are returned.
 
     Returns
     -------

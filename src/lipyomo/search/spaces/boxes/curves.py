@@ -1,16 +1,16 @@
-"""The first layer's units as parabolas: sums of them are quadratic functions of the inputs.
+"""The units of the first layer as parabolas: sums of them are quadratic functions of the inputs.
 
-Its pre-activations are ``z = f + P . e`` for e in [-1, 1]^d, from the middle of a box in radii, and
-where one direction is held its u are numbers.  With p = z - f
+Its pre-activations are ``z = f + P . e`` for e in [-1, 1]^d, measured from the middle of a box in
+units of its radii.  If a single direction is given, its u are numbers.  With p = z - f
 
     sigma(z) = c + s p + k p**2 +- r,    u sigma'(z) = u c' + u s' p + u k' p**2 +- |u| r',
 
-so that rows of later layers, which have been taken back to this one, are ``l . e + e' Q e`` with Q
-the sum of ``k P P'``: what units of a layer bend cancels out before anything is bounded, where
+so that rows of later layers, taken back to this one, are ``l . e + e' Q e`` with Q the sum of
+``k P P'``.  The curvature of different units cancels before anything is bounded, whereas errors of
 lines around each unit add up.
 
-Rounding.  z is off from f + P . e by at most ``2 unit reach``; all terms of a unit are paid for by
-multiples of `unit` times their sizes, which are added to r, and so are all sums of them.
+Rounding.  The error of f + P . e is at most ``2 unit reach``; the rounding of all terms of a unit
+is covered by multiples of `unit` times their sizes, which are added to r, and so are all sums.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Parabolas(NamedTuple):
 
 
 class UnitShares(NamedTuple):
-    """Shares of units in coefficients of a `QuadraticOnCube`.
+    """Contributions of units to the coefficients of a `QuadraticOnCube`.
 
     Attributes
     ----------
@@ -54,18 +54,18 @@ class UnitShares(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Curves:
-    """What the first layer's units are on boxes, with one direction each.
+    """The units of the first layer on boxes, with one direction for each box.
 
     Attributes
     ----------
     stage : Stage
     layer : Relaxed
     middle : ndarray, shape (N, n)
-        f: z at the middle.
+        f, the pre-activations at the middle.
     reach : ndarray, shape (N, n)
-        Not below |p|.
+        Upper bounds of |p|.
     radius : ndarray, shape (N, d)
-        Of the box.
+        The radii of the boxes.
     unit : float
     """
 
@@ -78,12 +78,12 @@ class Curves:
 
     @cached_property
     def values(self) -> UnitShares:
-        """Of sigma."""
+        """The contributions of sigma."""
         return self._parts(self._curve(np.ones_like(self.middle), np.zeros_like(self.middle)))
 
     @cached_property
     def tangents(self) -> UnitShares:
-        """Of ``u sigma'``."""
+        """The contributions of ``u sigma'``."""
         layer, one = self.layer, np.ones_like(self.middle)
         constant, slope, bend, error = self._curve(np.zeros_like(one), one)
         u, size = layer.tangent, np.abs(layer.tangent)
@@ -92,24 +92,24 @@ class Curves:
         return self._parts(Parabolas(u * constant, u * slope, u * bend, error))
 
     def _curve(self, A: FloatArray, c: FloatArray) -> Parabolas:
-        """Of ``A sigma + c sigma'``."""
+        """Return parabolas near ``A sigma + c sigma'``."""
         low = np.minimum(self.layer.low, self.layer.high)
         s, k, under, over = self.stage.each("parabolas", A, c, low, self.layer.high, self.middle)
         middle, error = centred(under, over, self.unit)
         return self._paid(Parabolas(middle, s, k, error))
 
     def _paid(self, found: Parabolas) -> Parabolas:
-        """From offsets, slopes in z, and second derivatives; with what all sums are off by."""
+        """Convert offsets, slopes in z and second derivatives, adding the errors of all sums."""
         offset, s, k, error = found
         lost = np.abs(offset) + (np.abs(s) + np.abs(k) * self.reach) * self.layer.reach
         error = error + 16.0 * self.unit * (lost + np.abs(error))
         return Parabolas(offset + s * self.middle, s, 0.5 * k, error)
 
-    @np.errstate(over="ignore", invalid="ignore")  # what overflows says nothing
+    @np.errstate(over="ignore", invalid="ignore")  # an overflow gives no bound
     def ends(
         self, X: FloatArray | None, Y: FloatArray | None, constant: FloatArray, radius: FloatArray
     ) -> Ends:
-        """Ranges of ``X . h + Y . t + constant +- radius``, shapes (N, k).
+        """Return ranges of ``X . h + Y . t + constant +- radius``, shapes (N, k).
 
         Parameters
         ----------
@@ -130,7 +130,7 @@ class Curves:
 
     @np.errstate(over="ignore", invalid="ignore")
     def above(self, a: FloatArray, b: FloatArray) -> QuadraticOnCube:
-        """Functions that ``a . h + b . t`` lies below, for a and b of shape (N, n)."""
+        """Return upper bounds of ``a . h + b . t`` as functions, for a and b of shape (N, n)."""
         layer, unit = self.layer, self.unit
         low = np.minimum(layer.low, layer.high)
         c = b * layer.tangent
@@ -149,7 +149,7 @@ class Curves:
         return np.asarray(self.stage.weight.T[:, None] * self.radius.T[:, :, None])
 
     def _parts(self, curve: Parabolas) -> UnitShares:
-        """What each unit adds to each coefficient."""
+        """Return what each unit adds to each coefficient."""
         scaled, bent = self._scaled, curve.bend * self._scaled
         first, second = np.triu_indices(len(scaled), 1)
         pairs = 2.0 * bent[first] * scaled[second]
@@ -162,7 +162,7 @@ class Curves:
 
 
 def curves_of(context: Context, layer: Relaxed, inputs: Inputs) -> Curves | None:
-    """Of the first layer; None for directions with a range."""
+    """Return the curves of the first layer, or None for directions with a range."""
     x, v, _ = inputs
     if len(x.middle) != len(v.middle) or v.radius.any():
         return None
@@ -173,7 +173,7 @@ def curves_of(context: Context, layer: Relaxed, inputs: Inputs) -> Curves | None
 
 
 def _sums(rows: FloatArray, terms: FloatArray) -> FloatArray:
-    """Rows (N, k, n), or (1, k, n), times terms (c, N, n): shape (c, N, k)."""
+    """Multiply rows (N, k, n), or (1, k, n), by terms (c, N, n): shape (c, N, k)."""
     if len(rows) == 1:
         return np.asarray(terms @ rows[0].T)
     found = np.empty((*terms.shape[:2], rows.shape[1]))

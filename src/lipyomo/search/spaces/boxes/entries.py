@@ -1,8 +1,8 @@
-"""All entries of a Jacobian, ``rows . J T``, in one search: each box is one of an entry and a sign.
+"""All entries of a Jacobian, ``rows . J T``, in one search: each box has an entry and a sign.
 
-What is searched is the largest *excess*: by how much an entry, or its negative, exceeds what is
-known to be attained of it, in tolerances of its own.  A bound of the excess over what was attained
-earlier holds for what is attained later, which is no less.
+The search maximises the *excess*: by how much an entry, or its negative, exceeds the value known to
+be attained by it, as a multiple of its own tolerance.  Attained values only rise, so that a bound
+of the excess over earlier ones stays valid.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from lipyomo.search.spaces.boxes.relax import relaxed
 from lipyomo.search.spaces.boxes.values import Slopes, derivatives_along, growth, jacobians
 
 TOGETHER = 4 * CACHED
-"""Bytes of boxes that are bounded at a time: more than for norms pay, batches have all entries."""
+"""Bytes of boxes that are bounded at a time: more than for norms, as batches have all entries."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,12 +40,12 @@ class EntriesQuestion:
     Attributes
     ----------
     problem : LipschitzProblem
-        Without frozen inputs, on a bounded domain; its norms do not matter.
+        Without frozen inputs, on a bounded domain; its norms are not used.
     rows : ndarray, shape (p, m)
         Functionals.
     tolerance : ndarray, shape (p, k)
     enough : float
-        Excess that does not matter.
+        Excesses up to this are accepted.
     """
 
     problem: LipschitzProblem
@@ -61,10 +61,10 @@ class Entries(Objective):
     ----------
     question : EntriesQuestion
     attained : ndarray, shape (2, p, k), optional
-        What is known of the entries' negatives and of the entries; finite.  It is what is `known`.
+        The known values of the entries' negatives and of the entries, finite; stored as `known`.
     look : callable, optional
-        From a point (d,) to what is known to be attained after a look at it, or None if the point
-        does not count.  Needed at home.
+        Evaluates a point (d,) and returns the new known values, or None if the point is not valid.
+        Needed in the main process only.
     """
 
     def __init__(
@@ -84,14 +84,14 @@ class Entries(Objective):
         return float(self.question.enough)
 
     def _known_of(self, boxes: Boxes) -> tuple[FloatArray, FloatArray]:
-        """What is attained of the entries that boxes are for, and their tolerances; (N,) each."""
+        """Return the known values of the boxes' entries, and their tolerances, (N,) each."""
         columns = np.abs(boxes.v_low).argmax(axis=1)
         rises = boxes.v_low[np.arange(len(boxes)), columns] > 0
         place = boxes.rows, columns
         return self.known[(rises.astype(np.intp), *place)], self.question.tolerance[place]
 
     def bounded(self, boxes: Boxes, cutoff: float) -> Bounded:
-        """See `Objective`; functions and cutoffs are those of the entries as they are."""
+        """See `Objective`; functions and cutoffs are those of the entries themselves."""
         attained, tolerance = self._known_of(boxes)
         context, plain = self.context, replace(boxes, bounds=np.full(len(boxes), np.inf))
         known = relaxed(context, plain, (boxes.v_low, boxes.v_high))
@@ -105,7 +105,7 @@ class Entries(Objective):
     # -- points ------------------------------------------------------------------------------------
 
     def first(self, rng: np.random.Generator, clock: Clock) -> Incumbent:
-        """See `Objective`: ascents of every entry, and of its negative."""
+        """See `Objective`; starts ascents of every entry and of its negative."""
         context, params, ends = self.context, self.context.params, self.whole()
         points = context.domain.sample(rng, context.batches.samples // 8)
         values = jacobians(context, points, context.rows)
@@ -121,7 +121,7 @@ class Entries(Objective):
         return best
 
     def _ascend(self, points: FloatArray, boxes: Boxes, clock: Clock) -> None:
-        """Ascend from points (N, d), each for the entry of its box, and take what is found."""
+        """Ascend from points (N, d), each for the entry of its box, and record the results."""
         context = self.context
 
         def slopes(x: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -160,13 +160,13 @@ class Entries(Objective):
         return best, left.bounds - excess < 2.0 * found.fuzz / tolerance
 
     def values(self, points: FloatArray) -> FloatArray:
-        """See `Objective`: the largest excess of any entry."""
+        """See `Objective`; returns the largest excess of any entry."""
         entries = jacobians(self.context, points, self.context.rows)
         over = np.stack([-entries, entries], axis=1) - self.known
         return np.asarray((over / self.question.tolerance).max(axis=(1, 2, 3)))
 
     def challenged(self, best: Incumbent, point: FloatArray) -> Incumbent:
-        """See `Objective`: an excess that is attained is none; the incumbent stays."""
+        """See `Objective`; the point's values become known, and the incumbent stays the same."""
         assert self._look is not None
         for x in self.context.domain.pulled_in(point):
             found = self._look(x)

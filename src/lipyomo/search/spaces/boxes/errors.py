@@ -1,13 +1,14 @@
-"""What products of two signals are beside planes, on boxes.
+"""Errors of planes as approximations of products of two signals, on boxes.
 
 For p in p_0 +- r and q in q_0 +- s
 
     p q = q_0 p + p_0 q - p_0 q_0 + (p - p_0)(q - q_0),
 
 where the last product is within +- r s.  Where both are affine functions of (x, v) with errors,
-``4 a b = (a + b)**2 - (a - b)**2`` says more: with a = t (p - p_0), b = (q - q_0) / t and R+ and R-
-not below |a + b| and |a - b| on the box, it lies in [-R-**2 / 4, R+**2 / 4].  No t is better for
-all; with t**2 = s / r both have one size.  Half-spaces of boxes hardly matter here.
+``4 a b = (a + b)**2 - (a - b)**2`` gives more: with a = t (p - p_0), b = (q - q_0) / t and upper
+bounds R+ and R- of |a + b| and |a - b| on the box, it lies in [-R-**2 / 4, R+**2 / 4].  No t is
+best in all cases; with t**2 = s / r, a and b have the same size.  Half-spaces of boxes make little
+difference here and are ignored.
 
 A product's derivative is the sum of two such: u_i z_j + z_i u_j.
 """
@@ -24,9 +25,9 @@ from lipyomo.search.spaces.boxes.inputs import Affine, Inputs, times
 
 
 class Form(NamedTuple):
-    """Signals ``x . X + v . V + c +- e`` within ``middle +- radius``, of k signals on N boxes.
+    """Signals ``x . X + v . V + c +- e`` within ``middle +- radius``, k of them on N boxes.
 
-    V is None where v does not matter; all others have the shapes (N or 1, k, d) and (N, k).
+    V is None if they do not depend on v; shapes are (N or 1, k, d) and (N, k).
     """
 
     x: FloatArray
@@ -38,12 +39,12 @@ class Form(NamedTuple):
 
     @classmethod
     def of(cls, affine: Affine, middle: FloatArray, radius: FloatArray) -> Form:
-        """Affine functions and ranges of the same signals."""
+        """Combine affine functions and ranges of the same signals."""
         return cls(affine.x, affine.v, affine.constant, affine.radius, middle, radius)
 
 
 class Errors(NamedTuple):
-    """What is left of products beside their planes: in [low, high], shapes (N, P)."""
+    """Ranges [low, high] of products minus their planes, shapes (N, P)."""
 
     low: FloatArray
     high: FloatArray
@@ -55,18 +56,18 @@ class Errors(NamedTuple):
 
     @property
     def radius(self) -> FloatArray:
-        """Half the width; of the middle to either end, rounded up by the caller."""
+        """The larger distance from the middle to an end; the caller rounds it up."""
         return np.maximum(self.high - self.middle, self.middle - self.low)
 
 
 class Planes(NamedTuple):
-    """What is left of z_i z_j, of u_i z_j, and of z_i u_j.
+    """Errors of the planes of z_i z_j, of u_i z_j, and of z_i u_j.
 
     Attributes
     ----------
     values, left, right : Errors
     whole : tuple, optional
-        Ranges of all products z_i z_j and of their tangents, where these are known as such.
+        Ranges of all products z_i z_j and of their tangents, if they are known directly.
     """
 
     values: Errors
@@ -75,9 +76,9 @@ class Planes(NamedTuple):
     whole: tuple[Ends, Ends] | None
 
 
-@np.errstate(divide="ignore", over="ignore", invalid="ignore")  # what overflows says nothing
+@np.errstate(divide="ignore", over="ignore", invalid="ignore")  # an overflow gives no bound
 def errors_of(one: Form, other: Form, inputs: Inputs, unit: float) -> Errors:
-    """What is left of the products of two signals beside their planes."""
+    """Bound the errors of the planes of products of two signals."""
     most = one.radius * other.radius * (1.0 + 2.0 * unit)
     t = np.sqrt(other.radius / one.radius)
     t = np.where(np.isfinite(t) & (t > 0), t, 1.0)
@@ -92,9 +93,9 @@ def errors_of(one: Form, other: Form, inputs: Inputs, unit: float) -> Errors:
 
 
 class _Scaled(NamedTuple):
-    """A multiple of a signal less its middle, ``X . (x - middle) + V . delta + offset +- error``.
+    """A multiple of a signal minus its middle, ``X . (x - middle) + V . delta + offset +- error``.
 
-    Delta is in [-1, 1]^k.
+    Here delta is in [-1, 1]^k.
     """
 
     x: FloatArray
@@ -104,7 +105,7 @@ class _Scaled(NamedTuple):
 
 
 def _scaled(form: Form, t: FloatArray, inputs: Inputs, unit: float) -> _Scaled:
-    """The error pays for the rounding of all sums of this module."""
+    """Scale a signal; the error covers the rounding of all sums of this module."""
     v = None
     value, size = times(form.x, inputs.x.middle), times(np.abs(form.x), inputs.x.radius)
     if form.v is not None:
@@ -117,7 +118,7 @@ def _scaled(form: Form, t: FloatArray, inputs: Inputs, unit: float) -> _Scaled:
 
 
 def _sizes(coefficients: FloatArray | None) -> FloatArray:
-    """Sums of absolute values, shape (N, k)."""
+    """Return sums of absolute values, shape (N, k)."""
     if coefficients is None:
         return np.zeros(1)
     return np.asarray(np.abs(coefficients).sum(axis=2))

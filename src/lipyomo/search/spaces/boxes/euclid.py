@@ -1,4 +1,4 @@
-"""Euclidean norms: an affine bound along one pair of directions, and what is across is O(h).
+"""Euclidean norms: an affine bound along one pair of directions, and O(h) bounds across them.
 
 With unit vectors y of the outputs and v of the inputs, chosen by the Jacobian at the box's middle,
 the Jacobian J(x) has in orthonormal bases that begin with them the blocks
@@ -7,9 +7,9 @@ the Jacobian J(x) has in orthonormal bases that begin with them the blocks
     [ across.J v     rest  ]                      | [ b  c ] |_2
 
 where M, a, b, c bound the norms of the blocks on the box.  M is the affine bound; the others follow
-from affine bounds of the entries of J (`gradient.py`): a and b are O(h), and what they add to M is
-O(h^2).  For an output in another norm there is no b and c (y is its functional), for another input
-norm no a and c (v is an open direction).
+from affine bounds of the entries of J (`gradient.py`): a and b are O(h), so that they add only
+O(h^2) to M.  For an output in another norm there are no b and c (y is its functional), for another
+input norm no a and c (v is an undecided direction).
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from lipyomo.search.spaces.boxes.gradient import Enclosed
 from lipyomo.search.spaces.boxes.values import jacobians, steepest_pairs
 
 HALVINGS = int(np.ceil(-np.log2(EQUAL)))
-"""Steps of the bisection for what M may be; it ends within EQUAL on the sound side."""
+"""Steps of the bisection for the largest allowed M; it ends within EQUAL on the safe side."""
 
 
 @dataclass(frozen=True, eq=False)
 class Across:
-    """Bounds (N,) of what is not along a frame's directions, and of ``-y . J v``."""
+    """Bounds (N,) of the blocks across a frame's directions, and of ``-y . J v``."""
 
     a: FloatArray
     b: FloatArray
     c: FloatArray
     minus: FloatArray
     open_part: FloatArray
-    """What each open entry of the direction adds to b, shape (N, d)."""
+    """What each undecided entry of the direction adds to b, shape (N, d)."""
 
     def norm(self, m: FloatArray) -> FloatArray:
-        """The norm of the matrix of bounds, rounded up; minus infinity where M is."""
+        """Return the norm of the matrix of bounds, rounded up; minus infinity where M is."""
         m = np.where(np.isfinite(m), np.maximum(np.maximum(m, self.minus), 0.0), m)
         with np.errstate(invalid="ignore"):
             total = m * m + self.a**2 + self.b**2 + self.c**2
@@ -52,7 +52,7 @@ class Across:
         return np.where(np.isfinite(m), np.where(across, norm, m), m)
 
     def cutoffs(self, cutoff: FloatArray) -> FloatArray:
-        """Numbers (N,) such that the norm is at most `cutoff` (N,) where M is at most that."""
+        """Return numbers (N,): where M is at most that, the norm is at most `cutoff` (N,)."""
         low, high = np.full(len(self.a), -np.inf), cutoff
         if not np.isfinite(cutoff).any():
             return low
@@ -67,13 +67,13 @@ class Across:
 
 
 def euclidean_frame(context: Context, boxes: Boxes) -> Frame:
-    """The directions along which boxes are bounded, where a norm is Euclidean."""
+    """Return the directions along which boxes are bounded if a norm is Euclidean."""
     round_out, middle = context.targets.whole_ball, boxes.middle
     phases = boxes.floor, boxes.ceiling
     if not round_out:
         rows = context.rows[boxes.rows]
         y, v = steepest_pairs(jacobians(context, middle, rows[:, None, :], phases), "l2")
-        v = np.where(y < 0, -v, v)  # along the gradient, and not against it
+        v = np.where(y < 0, -v, v)  # along the gradient, not opposite to it
         return Frame(rows, context.row_errors[boxes.rows], v, v)
     jacobian = jacobians(context, middle, context.head, phases)
     y, v = steepest_pairs(jacobian, context.targets.norm)
@@ -90,10 +90,10 @@ def euclidean_frame(context: Context, boxes: Boxes) -> Frame:
 
 
 def across(context: Context, frame: Frame, found: Enclosed) -> Across:
-    """What is not along the directions of a frame, from the Jacobian of its rows on boxes."""
+    """Bound the blocks across the directions of a frame, given the Jacobian of its rows."""
     zero = np.zeros(len(frame.rows))
     size = lengths(lengths(np.abs(found.middle) + found.radius))
-    more = 4.0 * context.unit * size  # of all sums below, and of vectors that are not quite units
+    more = 4.0 * context.unit * size  # covers all sums below, and rounded unit vectors
     y = np.ones((len(zero), 1)) if frame.y is None else frame.y
     v, v_radius = 0.5 * (frame.v_low + frame.v_high), 0.5 * (frame.v_high - frame.v_low)
     reach = np.abs(v) + v_radius
@@ -123,13 +123,13 @@ def across(context: Context, frame: Frame, found: Enclosed) -> Across:
 
 
 def _largest(parts: FloatArray) -> FloatArray:
-    """Bounds of ``|p_0 + sum_i delta_i p_i|`` over delta in [-1, 1]^d, for p (N, 1 + d, k)."""
+    """Bound ``|p_0 + sum_i delta_i p_i|`` over delta in [-1, 1]^d, for p (N, 1 + d, k)."""
     whole = np.abs(parts[:, 0]) + np.abs(parts[:, 1:]).sum(axis=1)
     return np.asarray(np.minimum(lengths(whole), lengths(parts).sum(axis=1)))
 
 
 def _second(middle: FloatArray) -> FloatArray:
-    """The second singular value of each matrix (N, m, d)."""
+    """Return the second singular value of each matrix (N, m, d)."""
     if min(middle.shape[1:]) < 2:
         return np.zeros(len(middle))
     return np.asarray(np.linalg.svd(middle, compute_uv=False)[:, 1])

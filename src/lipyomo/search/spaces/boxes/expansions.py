@@ -4,9 +4,9 @@ With ``v = m (1 + x)`` a quotient ``p / v**e`` is about
 
     p m**-e (1 - e x + e (e + 1) x**2 / 2),
 
-of which terms up to the second order are taken as they are.  Whatever they are, with f for their
-sum and r for the power, the quotient is f and ``(p - f r) / r``: that is of third order where r is
-its Taylor polynomial of degree two.  What this leaves rises, or falls, all over the range of v.
+of which the terms up to the second order are kept.  With f for their sum and r for the power, the
+quotient is exactly f plus ``(p - f r) / r``, and this is of third order if r is replaced by its
+Taylor polynomial of degree two.  The error of that polynomial is monotone over the range of v.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from lipyomo.base.numerics.ranges import Ends, size
 from lipyomo.search.spaces.boxes.stacked import Quadratics, products_of
 
 
-@np.errstate(all="ignore")  # what overflows says nothing
+@np.errstate(all="ignore")  # an overflow gives no bound
 def expanded(
     p: Quadratics, v: Quadratics, ends: Ends, exponent: float, unit: float
 ) -> tuple[FloatArray, Quadratics]:
-    """Numbers (N, n) near ``p / v**exponent`` at the middles of boxes, and quotients less these.
+    """Return numbers (N, n) near ``p / v**exponent`` at the middles, and the quotients minus these.
 
     Parameters
     ----------
     p, v : Quadratics
         n functions each.
     ends : (ndarray, ndarray), shape (N, n)
-        Of v, positive.
+        The range of v, positive.
     exponent : float
         0.5 or 1.5.
     unit : float
-        What sums round.
+        The rounding error of sums.
     """
     at = np.clip(v.constant, *ends)
     inverse = at**-exponent
@@ -54,7 +54,7 @@ def expanded(
 
 
 def _power(v: Quadratics, ends: Ends, at: FloatArray, exponent: float, unit: float) -> Quadratics:
-    """``v**exponent`` as its Taylor polynomial about numbers in the ranges of v."""
+    """Return ``v**exponent`` as its Taylor polynomial about numbers in the ranges of v."""
     slope = exponent * at ** (exponent - 1.0)
     bend = 0.5 * exponent * (exponent - 1.0) * at ** (exponent - 2.0)
     away = np.zeros_like(at)

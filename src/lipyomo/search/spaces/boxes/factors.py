@@ -1,12 +1,12 @@
 """Products in the collapsed objective: planes above sums of bilinear terms.
 
-What a product's output and tangent are multiplied by, a and b, leaves three terms of one kind,
+With a and b for the factors of a product's output and tangent, there are three bilinear terms,
 
     a z_i z_j + b u_i z_j + b z_i u_j,
 
-each of which lies below a plane: through the middles with the error that is known of it
-(`errors.py`), or one of McCormick's two through corners (Computability of global solutions to
-factorable nonconvex programs, 1976).
+each of which lies below a plane: the one through the middles, raised by its error (`errors.py`), or
+one of McCormick's two through corners (Computability of global solutions to factorable nonconvex
+programs, 1976).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Factored:
         Coefficients of z and u for each branch.
     constant, fuzz : ndarray, shape (N,)
     gaps : tuple of ndarray, shape (N, 2 P)
-        What each factor's z adds for want of knowledge, with that of its u; and that of u alone.
+        The looseness due to each factor's z including its u, and due to its u alone.
     """
 
     slopes: FloatArray
@@ -47,7 +47,7 @@ class Factored:
     def joined(
         self, stage: Stage, slopes: FloatArray, rates: FloatArray, gap: Gap
     ) -> tuple[FloatArray, FloatArray, Gap]:
-        """Coefficients of all branches, and gaps of all rows, with those of the units."""
+        """Return coefficients of all branches and gaps of all rows, with those of the units."""
         pairs = (slopes, self.slopes), (rates, self.rates), *zip(gap, self.gaps, strict=True)
         s, r, *both = (np.concatenate(pair, axis=1) for pair in pairs)
         return s, r, (stage.on_rows(both[0]), stage.on_rows(both[1]))
@@ -63,7 +63,7 @@ def factored(
     inputs: Inputs,
     unit: float,
 ) -> Factored:
-    """Planes above ``a h + b t`` of the products of a layer.
+    """Compute planes above ``a h + b t`` of the products of a layer.
 
     Parameters
     ----------
@@ -71,9 +71,9 @@ def factored(
     layer : Relaxed
     a, b : ndarray, shape (N, P)
     worst : (ndarray, ndarray)
-        x and v of each box, where the objective is largest.
+        x and v of each box where the objective is largest.
     lowest : bool
-        Whether planes are to be the lowest there, and not those through the middles.
+        Whether to choose the planes that are lowest there, instead of those through the middles.
     inputs : Inputs
     unit : float
     """
@@ -83,7 +83,7 @@ def factored(
     n, count = products.units, products.left.size
     middles = layer.rate[:, n + count :], layer.rate[:, n : n + count]
     low = np.minimum(layer.low, layer.high)
-    shared = None if lowest else products.shared  # the lowest planes hardly gain by it
+    shared = None if lowest else products.shared  # it hardly improves the lowest planes
     z, u = [], []
     for rows, middle in zip((products.left, products.right), middles, strict=True):
         ends = low[:, rows], layer.high[:, rows]

@@ -1,13 +1,14 @@
-"""What a network sees of the inputs, where that has fewer dimensions than they have.
+"""Features: fewer coordinates than inputs, if a network depends on fewer.
 
-With rows M of rank r < d, which are all of the inputs that any nonlinear function sees (`seen.py`),
-and orthonormal rows B of their row space, boxes need ends for r features ``y = B (x - c)``, not for
-d inputs.  What the Jacobian is applied to is as before.  Inputs that are in no common row are apart
-in B as well, and where as many features are seen as there are such inputs, they are the inputs.
+Suppose that all nonlinear functions depend only on ``M x``, where M has rank r < d (`seen.py`).
+With orthonormal rows B of the row space of M, boxes need ends for r features ``y = B (x - c)``
+instead of d inputs.  The directions that the Jacobian is applied to stay the same.  B treats groups
+of inputs that share no row of M separately, and where a group has as many features as inputs, the
+features are the inputs.
 
-The features of a box are a zonotope ``{B t : |t| <= radius}``: its facets are orthogonal to r - 1
-of its generators.  As boxes hold it best whose sides are along facets, features are along their
-normals, as far as these are orthogonal.  Those of a Euclidean ball are a ball.
+The features of a box are a zonotope ``{B t : |t| <= radius}``, whose facets are orthogonal to r - 1
+of its generators.  It fits best into boxes with sides along facets, so that features are along
+their normals, as far as these are orthogonal.  The features of a Euclidean ball are a ball.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ from lipyomo.problems.domains import Box, Domain, NormBall, Polytope
 from lipyomo.search.spaces.boxes.params import Params
 
 NEARLY = 1e-6
-"""Normals with less than that beside others are taken for sums of these."""
+"""Normals with a smaller component orthogonal to others count as their linear combinations."""
 
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """What a network sees of a domain.
+    """The features of a domain.
 
     Attributes
     ----------
@@ -40,11 +41,11 @@ class Features:
     center : ndarray, shape (d,)
         c.
     away : ndarray, shape (d,)
-        How far X goes from there.
+        The largest distance of X from c, for each input.
     basis : ndarray, shape (r, d)
         B.
     domain : Domain
-        Holds the features of all points of X.
+        Contains the features of all points of X.
     """
 
     given: Domain
@@ -54,22 +55,22 @@ class Features:
     domain: Domain
 
     def of(self, points: FloatArray) -> FloatArray:
-        """Features (N, r) of points (N, d), in floating point."""
+        """Return the features (N, r) of points (N, d), in floating point."""
         return np.asarray((points - self.center) @ self.basis.T)
 
     def near(self, features: FloatArray) -> FloatArray:
-        """Points (N, d) whose features are near given ones (N, r); drawn into X by the caller."""
+        """Return points (N, d) with features near (N, r); the caller moves them into X."""
         t = features @ self.basis
         if self.given.is_box:
             low, high = self.given.lower - self.center, self.given.upper - self.center
-            for _ in range(NUMERICS.iterations):  # projections in turn; ascents go on from there
+            for _ in range(NUMERICS.iterations):  # alternating projections; ascents follow
                 t = np.clip(t, low, high)
                 t = t + (features - t @ self.basis.T) @ self.basis
         return np.asarray(self.center + t)
 
 
 def features_of(rows: FloatArray, domain: Domain, params: Params) -> Features | None:
-    """The features of a domain, or None where they are no help.
+    """Return the features of a domain, or None if they do not help.
 
     Parameters
     ----------
@@ -93,7 +94,7 @@ def features_of(rows: FloatArray, domain: Domain, params: Params) -> Features | 
     for inputs in _apart(rows):
         own = rows[:, inputs]
         _, sizes, right = np.linalg.svd(own / np.abs(own).max(), full_matrices=False)
-        # those that are the rounding of weights are none
+        # singular values due to the rounding of weights count as zero
         r = int(np.count_nonzero(sizes > EQUAL * sizes[0]))
         basis, facets = right[:r], np.zeros((0, inputs.size))
         if domain.is_box and 1 < r < inputs.size:
@@ -118,7 +119,7 @@ def features_of(rows: FloatArray, domain: Domain, params: Params) -> Features | 
 
 
 def _apart(rows: FloatArray) -> list[IntArray]:
-    """Inputs that are in common rows, directly or by way of others; without those in none."""
+    """Group inputs that share rows, directly or through others; leave out those in no row."""
     filled = (rows != 0.0).astype(np.float64)
     count, which = connected_components(filled.T @ filled, directed=False)
     found = [np.flatnonzero(which == k) for k in range(count)]
@@ -126,15 +127,16 @@ def _apart(rows: FloatArray) -> list[IntArray]:
 
 
 def _generators(basis: FloatArray, radius: FloatArray) -> FloatArray:
-    """Those of a zonotope (r, d), without those of inputs of no width."""
+    """Return the generators of a zonotope (r, d), without those of inputs of zero width."""
     return np.asarray((basis * radius)[:, radius > 0.0])
 
 
 def _narrow(basis: FloatArray, radius: FloatArray) -> bool:
-    """Whether boxes of features hold less besides than a halving of each input saves.
+    """Whether bisecting features instead of inputs saves more than their boxes lose.
 
-    The volume of a zonotope is that of all cells that r of its generators span.  Inputs of no
-    width are not halved.
+    A box of features is larger than the zonotope inside; this must be less than a factor of two for
+    each input that is saved.  The volume of a zonotope is the sum of the volumes of all cells
+    spanned by r of its generators.  Inputs of zero width are not bisected.
     """
     generators = _generators(basis, radius)
     r, d = generators.shape
@@ -144,14 +146,14 @@ def _narrow(basis: FloatArray, radius: FloatArray) -> bool:
 
 
 def _among(some: FloatArray, inputs: IntArray, rows: FloatArray) -> FloatArray:
-    """Vectors of some inputs as such of all."""
+    """Extend vectors of some inputs to all inputs, by zeros."""
     found = np.zeros((len(some), rows.shape[1]))
     found[:, inputs] = some
     return found
 
 
 def _facets(basis: FloatArray, radius: FloatArray) -> FloatArray:
-    """Normals (K, d) of facets of a zonotope, of length one, in its span."""
+    """Return unit normals (K, d) of the facets of a zonotope, in its span."""
     generators = _generators(basis, radius)
     r, d = generators.shape
     among = np.array(list(combinations(range(d), r - 1)))
@@ -160,14 +162,14 @@ def _facets(basis: FloatArray, radius: FloatArray) -> FloatArray:
 
 
 def _along(normals: FloatArray, basis: FloatArray, radius: FloatArray) -> FloatArray:
-    """Orthonormal vectors (r, d) of the same span, each along the facets that are nearest."""
+    """Return orthonormal vectors (r, d) of the same span, along the normals of nearest facets."""
     found: list[FloatArray] = []
     left = normals
     for _ in basis:
         size = np.sqrt((left * left).sum(axis=1, keepdims=True))
         left = left[size[:, 0] > NEARLY]
         left = left / size[size[:, 0] > NEARLY]
-        if not len(left):  # zonotopes may be flat
+        if not len(left):  # the zonotope is flat
             return basis
         reach = np.abs(left) @ radius
         found.append(left[reach.argmin()])
@@ -176,7 +178,7 @@ def _along(normals: FloatArray, basis: FloatArray, radius: FloatArray) -> FloatA
 
 
 def _ball(basis: FloatArray, radius: float) -> Domain:
-    """Features of a Euclidean ball: ``|B t| <= |B B^T|^(1/2) |t|``, by the largest row sum."""
+    """Return the features of a ball: ``|B t| <= |B B^T|^(1/2) |t|``, by the largest row sum."""
     d = basis.shape[1]
     gram = np.abs(basis @ basis.T) + gamma(d) * (np.abs(basis) @ np.abs(basis).T)
     grown = float(np.sqrt(gram.sum(axis=1).max())) * (1.0 + gamma(d + 4))
@@ -184,7 +186,7 @@ def _ball(basis: FloatArray, radius: float) -> Domain:
 
 
 def _zonotope(basis: FloatArray, normals: FloatArray, radius: FloatArray) -> Domain:
-    """Features of a box: its facets are as far out as its generators reach along their normals."""
+    """Return the features of a box; facets are as far out as generators reach along normals."""
     r, d = basis.shape
     generators = basis * radius
     reach = np.abs(generators).sum(axis=1) * (1.0 + gamma(d + 2))

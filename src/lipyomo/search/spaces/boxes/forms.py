@@ -1,18 +1,18 @@
-"""Affine arithmetic: z and u as functions of x, v and of what each unit before them is off by.
+"""Affine arithmetic: z and u as functions of x, v and of the errors of each unit before them.
 
 With lines around the units of a layer and their tangents,
 
     h = slope z + middle +- away,        t = rate u + tilt z + drift +- spread,
 
-what outputs are off by is taken for variables e in [-1, 1], times `away`, and f, times `spread`: z
-and u of the next layer are sums of x, v, e and f, in which they cancel out where rows meet.  That
-is the function that substitution back to the inputs (`relax.py`) finds, and takes as many
-operations, but in few large arrays instead of many small ones; and rows that layers pass on are
-there once (Comba and Stolfi: Affine arithmetic and its applications to computer graphics,
-SIBGRAPI 1993).
+the errors of outputs are written as variables e in [-1, 1], times `away`, and f, times `spread`.
+z and u of the next layer are sums of x, v, e and f, in which errors can cancel.  The result is the
+function that substitution back to the inputs (`relax.py`) finds.  It takes as many operations, but
+in a few large arrays instead of many small ones, and rows that layers pass on are stored only once
+(Comba and Stolfi: Affine arithmetic and its applications to computer graphics, SIBGRAPI 1993).
 
-Rounding.  What a form's sums round is at most unit times the sizes of its terms.  This noise is
-added up in absolute values, and is part of e and f behind each unit that is not passed on.
+Rounding.  The rounding error of a form's sums is at most unit times the sizes of its terms.  This
+noise is added up in absolute values, and becomes part of e and f behind each unit that is not
+passed on.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class ErrorForm(NamedTuple):
     Attributes
     ----------
     parts : tuple of ndarray, shapes (d + m, N)
-        Coefficients of x and of as many e as there are; of u those of v and f as well.  Boxes come
-        last: there are a few numbers each, but many boxes.
+        Coefficients of x and of all e so far; for u those of v and f as well.  The last axis is
+        that of boxes, as there are few coefficients but many boxes.
     constant, noise : ndarray, shape (N,)
     errors, size : ndarray, shape (N,)
-        Sums of the absolute values of terms: of e and f, and of all.
+        Sums of the absolute values of the terms of e and f, and of all terms.
     scale : float
         A power of two.
     """
@@ -55,13 +55,13 @@ class ErrorForm(NamedTuple):
 
 
 class ErrorForms(NamedTuple):
-    """Those of a layer's z, and of its u where directions are not zero.
+    """The forms of a layer's z, and of its u unless directions are zero.
 
     Attributes
     ----------
     z, u : list of ErrorForm
     variables : int
-        How many e, and f, there are.
+        The number of variables e, and of f.
     """
 
     z: list[ErrorForm]
@@ -70,7 +70,7 @@ class ErrorForms(NamedTuple):
 
 
 def affine(forms: Sequence[ErrorForm], inputs: Inputs, unit: float) -> Affine:
-    """The same as functions of x and v alone."""
+    """Turn forms into functions of x and v alone, by bounding e and f."""
     scale = np.array([form.scale for form in forms])
     radius, constant, size = (
         np.stack(parts, axis=1) * share
@@ -89,7 +89,7 @@ def affine(forms: Sequence[ErrorForm], inputs: Inputs, unit: float) -> Affine:
 
 
 def first_forms(stage: Stage, layer: Relaxed, inputs: Inputs, still: bool) -> ErrorForms:
-    """Those of the first layer; nothing of u where directions are zero, and all is `still`."""
+    """Return the forms of the first layer; without u if directions are zero (`still`)."""
     x, v, _ = inputs
     rows, bias = np.tile(stage.weight[:, :, None], len(x.middle)), stage.bias[:, None]
     z = _forms((rows,), bias + 0.0 * x.middle[:, 0], layer.pre.radius.T, inputs)
@@ -103,7 +103,7 @@ def first_forms(stage: Stage, layer: Relaxed, inputs: Inputs, still: bool) -> Er
 def _forms(
     parts: Sequence[FloatArray], constant: FloatArray, noise: FloatArray, inputs: Inputs
 ) -> list[ErrorForm]:
-    """ErrorForms of parts (n, d + m, N), constants and noise (n, N)."""
+    """Return forms with parts (n, d + m, N), constants and noise (n, N)."""
     numbers = range(len(constant))
     return [_form([rows[k] for rows in parts], constant[k], noise[k], inputs) for k in numbers]
 
@@ -111,7 +111,7 @@ def _forms(
 def _form(
     parts: Sequence[FloatArray], constant: FloatArray, noise: FloatArray, inputs: Inputs
 ) -> ErrorForm:
-    """One of parts (d + m, N), and of numbers (N,): arrays that are small enough for a cache."""
+    """Return one form with parts (d + m, N) and numbers (N,), small enough for the cache."""
     errors: FloatArray = np.zeros(1)
     size = np.abs(constant)
     for rows, signal in zip(parts, (inputs.x, inputs.v), strict=False):
@@ -124,14 +124,14 @@ def _form(
 
 
 class _Sums:
-    """Outputs of a layer as they are added up: ``parts + constant +- off`` on N boxes.
+    """Outputs of a layer while they are added up: ``parts + constant +- off`` on N boxes.
 
     Parameters
     ----------
     constants, off : ndarray, shape (k, N)
-        Of lines: what there is beside multiples of forms.
+        The parts of the lines that are not multiples of forms.
     widths : sequence of int
-        Numbers of the columns of parts.
+        The number of columns of each part.
     """
 
     def __init__(self, constants: FloatArray, off: FloatArray, widths: Sequence[int]) -> None:
@@ -141,7 +141,7 @@ class _Sums:
         self.constant, self.off, self.size = constants.copy(), off.copy(), np.abs(constants)
 
     def add(self, k: int, slope: FloatArray, form: ErrorForm, bias: float) -> None:
-        """Add multiples (N,) of a form less its bias to an output."""
+        """Add multiples (N,) of a form minus its bias to an output."""
         slope = slope * form.scale
         for begun, into, rows in zip(self._begun, self.parts, form.parts, strict=False):
             if begun[k]:
@@ -158,10 +158,10 @@ class _Sums:
     def turned(
         self, weight: FloatArray, passed: Sequence[bool], inputs: Inputs, unit: float
     ) -> list[ErrorForm]:
-        """Rows of these outputs; what they are off by is an error each, or noise if passed on.
+        """Return rows of these outputs, with a variable for each error, or noise if passed on.
 
-        The last columns of the last part are those errors'.  A row that is one output times a power
-        of two shares its numbers.
+        The last columns of the last part belong to these errors.  A row that is one output times a
+        power of two shares its arrays.
         """
         bent, noise = 0, np.where(np.array(passed, dtype=bool)[:, None], self.off, 0.0)
         column = self.parts[-1].shape[1] - sum(not one for one in passed)
@@ -196,7 +196,7 @@ class _Sums:
 def next_forms(
     stage: Stage, before: tuple[Stage, Relaxed], forms: ErrorForms, inputs: Inputs, unit: float
 ) -> ErrorForms:
-    """Those of a layer, from those of the layer before and its lines."""
+    """Return the forms of a layer, given those of the layer before and its lines."""
     weight, bias, off = stage.weight, stage.bias, stage.off
     if stage.copies is not None:
         fresh = stage.copies.fresh
@@ -237,7 +237,7 @@ def next_forms(
 
 
 def _branches(stage: Stage, used: Sequence[int]) -> list[tuple[int, int, int]]:
-    """Of outputs the place among those used, each branch, and its row."""
+    """Return the place among the used outputs, the index and the row of each of their branches."""
     products = stage.products
     if products is None:
         return [(k, output, output) for k, output in enumerate(used)]
@@ -249,7 +249,7 @@ def _branches(stage: Stage, used: Sequence[int]) -> list[tuple[int, int, int]]:
 
 
 def _copied(own: list[ErrorForm], other: list[ErrorForm], copies: Copies) -> list[ErrorForm]:
-    """These forms, and those of the layer before, as multiples."""
+    """Return multiples of these forms and of those of the layer before, as copies say."""
     both = own + other
     if not both:
         return []

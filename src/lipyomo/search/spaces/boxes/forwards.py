@@ -5,12 +5,12 @@ their branches, and so the next layer's z are
 
     W (slope C) x + W (slope c + middle) + b +- |W| (|slope| r + away).
 
-That costs as much as a few points do, where rows that are taken back to the inputs through all
-layers (`relax.py`) cost a product of matrices a layer.  What is left of units adds up in absolute
-values here: it is of the second order in the width of the box in both.
+This costs as much as evaluating a few points, whereas substituting rows back through all layers
+(`relax.py`) costs a matrix product for each layer.  The errors of units add up in absolute values
+here; they are of second order in the width of the box with either method.
 
-Rounding.  All sums here are of one layer: each is off by at most unit times the sum of its terms'
-sizes (`Context.unit` pays for longer ones), which is added to the radius at each layer.
+Rounding.  All sums here are over one layer: each has an error of at most unit times the sum of its
+terms' sizes (`Context.unit` covers longer ones), which is added to the radius at each layer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lipyomo.search.spaces.boxes.stage import Stage
 
 
 def carried(stage: Stage, before: tuple[Stage, Relaxed], inputs: Inputs, unit: float) -> Affine:
-    """The pre-activations of a layer as functions of x.
+    """Return the pre-activations of a layer as functions of x.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The Jacobian as an affine function of x, with what is left: taken backwards, entry by entry.
+"""The Jacobian as an affine function of x with an error, computed backwards, entry by entry.
 
 With x = middle + radius delta, delta in [-1, 1]^d, the adjoints of a layer are
 
@@ -9,9 +9,11 @@ layer before are ``W^T`` times
 
     p F_0 + (F_0 q + rate F) delta +- (|rate| e + |F_0| r + rr (|F| + e))
 
-with sums of absolute values for |F|: what is left is O(h^2).  It says which entries have one sign,
-and what is across a direction.  A product has the other factor's z in the place of sigma'(z).
-Rounding is paid for as in `relax.py`.
+where |F| stands for sums of absolute values; the error is O(h^2).  This shows which entries have
+only one sign, and bounds the blocks across a direction.  For a product, the other factor's z takes
+the place of sigma'(z).
+
+Rounding is covered as in `relax.py`.
 """
 
 from __future__ import annotations
@@ -46,20 +48,20 @@ class Enclosed:
 
     @property
     def ends(self) -> tuple[FloatArray, FloatArray]:
-        """Least and largest entries of the first functional, whose signs are right, (N, d)."""
+        """Least and largest entries of the first functional, (N, d); their signs are certain."""
         middle, radius = self.middle[:, 0], self.radius[:, 0]
         return middle - radius, middle + radius
 
 
 def enclosed(known: Relaxation, rows: FloatArray, errors: FloatArray | None) -> Enclosed:
-    """``rows . J`` on boxes.
+    """Enclose ``rows . J`` on boxes.
 
     Parameters
     ----------
     known : Relaxation
     rows : ndarray, shape (N, k, n_L)
     errors : ndarray, optional
-        What the rows may be off by.
+        Bounds of the errors of the rows.
     """
     context, x = known.context, known.inputs.x
     unit = context.unit

@@ -1,6 +1,6 @@
-"""Norms of what the first layer sees: which inputs each root sees, and rows behind them.
+"""Roots of sums of squares in the first layer: which inputs each depends on, and rows behind them.
 
-Where tokens are normalised one by one, ``s_k / sqrt(v)`` depends on one token alone.
+If tokens are normalised one by one, ``s_k / sqrt(v)`` depends on a single token.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from lipyomo.search.spaces.boxes.tails import RowsOfSignals, weights_of_signals
 
 
 class RootEntries(NamedTuple):
-    """Columns that the squares of each root see, shape (n, m), and which of these there are."""
+    """The columns that the squares of each root depend on, (n, m), and which are not padding."""
 
     columns: IntArray
     filled: BoolArray
 
     @classmethod
     def of(cls, weight: FloatArray, roots: Roots) -> RootEntries:
-        """Those of rows (n, d) that are squared."""
+        """Return the columns for rows (n, d) that are squared."""
         groups = (roots.whole.T @ (weight != 0.0)) > 0.0
         most = int(groups.sum(axis=1).max())
         columns = np.argsort(~groups, axis=1, kind="stable")[:, :most]
@@ -36,28 +36,28 @@ class RootEntries(NamedTuple):
         return cls(columns[roots.group], filled[roots.group])
 
     def take(self, linear: FloatArray) -> FloatArray:
-        """Of coefficients (N, n, d) these."""
+        """Select these columns of coefficients (N, n, d)."""
         return np.asarray(np.take_along_axis(linear, self.columns[None], axis=2) * self.filled)
 
 
 @dataclass(frozen=True, eq=False)
 class Behind:
-    """Rows of a layer that are sums of quotients alone, in parts: one for each root in a row.
+    """Rows of a layer that are sums of quotients only, in parts: one for each root in a row.
 
     Attributes
     ----------
     place : int
-        Their layer.
+        The index of their layer.
     which : ndarray of int, shape (b,)
-        Those of the layer.
+        The indices of the rows in the layer.
     bias, reach : ndarray, shape (b,)
-        And the sizes of all that the bias is made of.
+        The biases, and the sums of the absolute values of their terms.
     starts : ndarray of int, shape (b,)
         The first part of each row.
     group : ndarray of int, shape (P,)
         The root of each part.
     weight, sizes : ndarray, shape (P, n)
-        Of all s over their root; and the sums of absolute values that the weights are made of.
+        The weights of all s over their root, and the sums of the absolute values of their terms.
     """
 
     place: int
@@ -71,7 +71,7 @@ class Behind:
 
     @classmethod
     def of(cls, place: int, which: IntArray, rows: RowsOfSignals, roots: Roots) -> Behind:
-        """Some rows of a layer, in parts."""
+        """Split some rows of a layer into parts."""
         rows = rows.take(which)
         row, group = np.nonzero(rows.sizes @ roots.whole > 0.0)
         own = roots.whole.T[group]
@@ -87,18 +87,18 @@ class Behind:
 
     @cached_property
     def alone(self) -> BoolArray:
-        """Which parts are all of their row."""
+        """Which parts are the only one of their row."""
         return np.asarray(np.bincount(self.row)[self.row] == 1)
 
 
 class LocalRoots(NamedTuple):
-    """Roots of sums of squares of the first layer.
+    """The roots of sums of squares in the first layer.
 
     Attributes
     ----------
     roots : Roots
     x, v : RootEntries
-        What of inputs and directions each square's root sees.
+        The inputs, and entries of directions, that the root of each square depends on.
     behind : tuple of Behind
         Rows of later layers.
     """
@@ -110,7 +110,7 @@ class LocalRoots(NamedTuple):
 
 
 def local_roots_of(stages: Sequence[Stage]) -> LocalRoots | None:
-    """Those of a network, if it begins with them, and each sees few inputs."""
+    """Return the roots of a network if it begins with them and each depends on few inputs."""
     if len(stages) < 3 or stages[1].roots is None:
         return None
     first, roots = stages[0], stages[1].roots
@@ -121,7 +121,7 @@ def local_roots_of(stages: Sequence[Stage]) -> LocalRoots | None:
 
 
 def _behind(stages: Sequence[Stage], roots: Roots) -> tuple[Behind, ...]:
-    """Rows that are sums of several quotients, maybe behind layers that pass these on."""
+    """Find rows that are sums of several quotients, perhaps behind layers that pass these on."""
     quotients, products = stages[2].quotients, stages[2].products
     if quotients is None or products is None:
         return ()
@@ -135,7 +135,7 @@ def _behind(stages: Sequence[Stage], roots: Roots) -> tuple[Behind, ...]:
     through: list[Stage] = []
     for place in range(3, len(stages)):
         stage = stages[place]
-        passed = np.zeros((len(stage.weight), stages[place - 1].bias.size))  # of rows, not outputs
+        passed = np.zeros((len(stage.weight), stages[place - 1].bias.size))  # rows, not outputs
         if place > 3:
             passed[:, np.flatnonzero(seen)] = stage.weight[:, seen]
         through.append(stage.with_inputs(passed, stage.bias, stage.off))
@@ -146,7 +146,7 @@ def _behind(stages: Sequence[Stage], roots: Roots) -> tuple[Behind, ...]:
         if which.size:
             found.append(Behind.of(place, which, rows, roots))
         seen = passed_outputs(stage)
-        seen[seen] = ~others[np.flatnonzero(seen)]  # these have the numbers of their rows
+        seen[seen] = ~others[np.flatnonzero(seen)]  # these have the indices of their rows
         if not seen.any():
             break
     return tuple(found)

@@ -1,15 +1,15 @@
-"""Affine functions above quadratic forms ``e' Q e`` on cubes, low where another one is large.
+"""Affine functions above quadratic forms ``e' Q e`` on cubes, chosen along with a linear function.
 
 For any N that is negative semidefinite, and any point p,
 
     e' Q e <= 2 (N p) . e - p' N p + above,
 
-where `above` is the positive part of the diagonal of Q - N, and the sizes of all other entries.  N
-is Q with its diagonal lowered until it dominates, or what Q has of negative eigenvalues, whichever
-gives less; p is near the maximiser of the concave function that these leave.  The second one is
-``V min(w, 0) V'`` for whatever V and w are computed: it is negative semidefinite in exact
-arithmetic, and Q - N is bounded as it is.  Sums with it are off by a rounding relative to the sizes
-of its terms.
+where `above` is the sum of the positive parts of the diagonal of Q - N, and of the sizes of all its
+other entries.  N is either Q with its diagonal lowered until it is dominant, or the part of Q with
+negative eigenvalues, whichever gives the smaller bound; p is near the maximiser of the concave
+function that remains.  The second N is computed as ``V min(w, 0) V'``: for any V and w, this is
+negative semidefinite in exact arithmetic, and Q - N is bounded as it is.  The rounding errors of
+sums with it are relative to the sizes of its terms.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from lipyomo.base.numerics.rounding import TINY
 from lipyomo.search.spaces.boxes.inputs import times
 
 SWEEPS = 8
-"""How often each entry of a point is chosen: near interior maxima of forms that are far from
-diagonal ones two are too few, and there is but one form a box."""
+"""How often each entry of a point is updated.  Two are too few near interior maxima of forms that
+are far from diagonal, and there is only one form for each box."""
 
 
 class CubeTangents(NamedTuple):
@@ -35,7 +35,7 @@ class CubeTangents(NamedTuple):
     slope : ndarray, shape (N, D)
     constant : ndarray, shape (N,)
     size : ndarray, shape (N,)
-        What these are off by, over the relative error of their sums.
+        The rounding error of these, divided by the relative error of sums.
     """
 
     slope: FloatArray
@@ -43,16 +43,16 @@ class CubeTangents(NamedTuple):
     size: FloatArray
 
 
-@np.errstate(over="ignore", invalid="ignore")  # what overflows says nothing
+@np.errstate(over="ignore", invalid="ignore")  # an overflow gives no bound
 def tangents(matrix: FloatArray, linear: FloatArray) -> CubeTangents:
-    """Functions above ``e' matrix e`` for e in [-1, 1]^D.
+    """Compute affine functions above ``e' matrix e`` for e in [-1, 1]^D.
 
     Parameters
     ----------
     matrix : ndarray, shape (N, D, D)
         Not symmetric in general.
     linear : ndarray, shape (N, D)
-        What these are to be low together with.
+        Linear functions; their sums with the results should have small maxima.
     """
     Q = 0.5 * (matrix + np.swapaxes(matrix, 1, 2))
     index = np.arange(Q.shape[1])
@@ -75,14 +75,14 @@ def tangents(matrix: FloatArray, linear: FloatArray) -> CubeTangents:
 
 
 def _tangents(Q: FloatArray, N: FloatArray, linear: FloatArray, terms: FloatArray) -> CubeTangents:
-    """Those of one N each, whose entries are sums of as much as `terms`."""
+    """Compute these for one N each, whose entries are sums of terms with sizes up to `terms`."""
     index = np.arange(Q.shape[1])
     left = np.abs(Q - N)
     rises = Q[:, index, index] - N[:, index, index]
     above = left.sum(axis=(1, 2)) - np.abs(rises).sum(axis=1) + np.maximum(rises, 0.0).sum(axis=1)
     bend, beside = N[:, index, index], 2.0 * N
     beside[:, index, index] = 0.0
-    steep = 0.5 / np.maximum(-bend.T, TINY)  # where N does not bend, an end is best
+    steep = 0.5 / np.maximum(-bend.T, TINY)  # where N has no curvature, an end is best
     rows, start = np.ascontiguousarray(beside.transpose(1, 2, 0)), linear.T  # entries of e first
     p = np.zeros(start.shape)
     for _ in range(SWEEPS):

@@ -4,8 +4,9 @@ For ``max a . x`` over ``|x_i| <= 1`` and rows ``G x <= h`` any y >= 0 gives the
 
     sum_i |a - y G|_i + y . h,
 
-and the least one is the maximum.  Steps of an interior-point method (`base/numerics/interior.py`)
-come near it.  Where no x fits all rows, y grows along a ray on which the bound falls without end.
+and the smallest one is the maximum.  Steps of an interior-point method
+(`base/numerics/interior.py`) approach it.  If no x satisfies all rows, y grows along a ray on which
+the bound decreases without limit.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from lipyomo.base.numerics.interior import Stacked, combined
 from lipyomo.base.numerics.rounding import EQUAL
 
 STEPS = int(np.ceil(-np.log10(EQUAL)))
-"""Most steps: each wins about a digit."""
+"""The largest number of steps: each gains about a digit."""
 
 
 class Programs(NamedTuple):
-    """N programs ``max a . x`` over ``|x_i| <= 1`` and ``G x <= h``; numbers are about one.
+    """N programs ``max a . x`` over ``|x_i| <= 1`` and ``G x <= h``, scaled to numbers near one.
 
-    Shapes (N, d), (N, K, d) and (N, K).
+    Shapes are (N, d), (N, K, d) and (N, K).
     """
 
     a: FloatArray
@@ -33,17 +34,17 @@ class Programs(NamedTuple):
     h: FloatArray
 
 
-@np.errstate(all="ignore")  # a bound that overflows is none
+@np.errstate(all="ignore")  # an overflow gives no bound
 def best_multipliers(
     programs: Programs, aims: FloatArray, steps: int = STEPS
 ) -> tuple[FloatArray, FloatArray]:
-    """Multipliers whose bounds are near the least ones, or at most `aims` (N,).
+    """Find multipliers whose bounds are near the smallest ones, or at most `aims` (N,).
 
     Returns
     -------
     multipliers : ndarray, shape (N, K)
     points : ndarray, shape (N, d)
-        Near the maximisers, where any x fits all rows.
+        Near the maximisers, if some x satisfies all rows.
     """
     count, rows, d = programs.G.shape
     found, points = np.zeros((count, rows)), np.zeros((count, d))
@@ -68,7 +69,7 @@ def best_multipliers(
 
 
 def _start(programs: Programs) -> Stacked:
-    """The middle, with multipliers of the size of the mean of a."""
+    """Return the start: the middle of the box, with equal multipliers."""
     (a, G, h), (count, rows, d) = programs, programs.G.shape
     y = np.full((count, rows), 1.0 / (d * rows))
     rest = a - combined(G, y)

@@ -1,4 +1,4 @@
-"""Ranges of normalised rows and of their tangents, together: near small variances they are not far.
+"""Joint ranges of normalised rows and of their tangents, which stay bounded for small variances.
 
 With v = sum_k c_k s_k**2 + least, o_k = s_k / sqrt(v) and w_k = v - c_k s_k**2, which is positive,
 
@@ -7,16 +7,16 @@ With v = sum_k c_k s_k**2 + least, o_k = s_k / sqrt(v) and w_k = v - c_k s_k**2,
     v' = 2 q sqrt(v),    (1 / sqrt(v))' = -q / v,   q = the sum over all j.
 
 By ``sum_k c_k o_k**2 <= 1`` and the inequality of Cauchy and Schwarz ``|q|`` and ``|q_k|`` are at
-most the norms of the s' that they are sums of, sqrt(sum c s'**2), and the bracket of o_k' is at
-most that of all times sqrt(w_k / (v c_k)).  As products of ranges all of these are larger than they
-are by powers of ``1 / sqrt(least)``.
+most the norms of the s' in their sums, sqrt(sum c s'**2), and the bracket of o_k' is at most the
+norm of all s' times sqrt(w_k / (v c_k)).  Products of separate ranges would be too large by powers
+of ``1 / sqrt(least)``.
 
 Where s, v and v' are known as functions of the inputs, ``o_k = s_k / sqrt(v)`` and
 ``q = v' / (2 sqrt(v))`` have narrower ranges (`quotients.py`), the bracket is ``s_k' - o_k q``, and
 
     o_k' = (s_k' v - s_k v' / 2) / v**1.5,      (1 / sqrt(v))' = -(v' / 2) / v**1.5.
 
-Of affine s the numerator is quadratic.
+If s is affine, the numerator is quadratic.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from lipyomo.search.spaces.boxes.relaxation import Relaxed
 
 
 def ranges_of(roots: Roots, before: Relaxed) -> tuple[Ends, Ends]:
-    """Ranges of s and s' from what is known of the layer with the squares."""
+    """Return ranges of s and s', given the layer with the squares."""
     rows = roots.squares
     s = np.minimum(before.low, before.high)[:, rows], before.high[:, rows]
     centre, radius = before.tangent[:, rows], before.tangent_radius[:, rows]
@@ -55,7 +55,7 @@ class Normalised(NamedTuple):
     roots: Ends
 
     def products(self, quotients: Quotients, count: int) -> tuple[Ends, Ends]:
-        """Ranges of a layer's products and of their tangents, (N, count); infinite if not known."""
+        """Return ranges of a layer's products and tangents, (N, count); infinite if unknown."""
         found = []
         for ends in (self.values, self.tangents):
             sides = [end[:, quotients.squares] * quotients.scale for end in ends]
@@ -67,7 +67,7 @@ class Normalised(NamedTuple):
         return found[0], found[1]
 
     def narrowing(self, roots: Roots, layer: Relaxed, unit: float) -> Relaxed:
-        """The roots' layer, with what is known of v'."""
+        """Return the layer of the roots with the ranges of v' tightened."""
         u, radius = layer.tangent.copy(), layer.tangent_radius.copy()
         low = np.fmax((u - radius)[:, roots.units], self.sums[0])
         high = np.fmin((u + radius)[:, roots.units], self.sums[1])
@@ -75,7 +75,7 @@ class Normalised(NamedTuple):
         return replace(layer, tangent=u, tangent_radius=radius)
 
 
-@np.errstate(all="ignore")  # what overflows says nothing
+@np.errstate(all="ignore")  # an overflow gives no bound
 def normalised(
     roots: Roots,
     squares: tuple[Ends, Ends],
@@ -84,7 +84,7 @@ def normalised(
     functions: RootFunctions | None = None,
     values: Ends | None = None,
 ) -> Normalised:
-    """What is known of quotients by roots.
+    """Bound quotients by roots.
 
     Parameters
     ----------
@@ -92,12 +92,12 @@ def normalised(
     squares : ((ndarray, ndarray), (ndarray, ndarray)), shape (N, n)
         Ranges of s and of s'.
     v : (ndarray, ndarray), shape (N, g)
-        Ends of the roots' arguments.
+        Ranges of the roots' arguments.
     unit : float
-        What sums round.
+        The rounding error of sums.
     functions : RootFunctions, optional
     values : (ndarray, ndarray), shape (N, n), optional
-        Ranges of o.  With these, functions are to narrow neither o nor o' one by one.
+        Ranges of o.  If given, the functions are not used to tighten o and o' one by one.
     """
     c, group, (s, along) = roots.weights, roots.group, squares
     least, most = squares_of(s)
@@ -155,13 +155,13 @@ def normalised(
 
 
 def squares_of(s: Ends) -> Ends:
-    """The range of squares."""
+    """Return the range of squares."""
     least = np.maximum(np.maximum(s[0], -s[1]), 0.0)
     return least * least, size(s) ** 2
 
 
 def _sums(terms: Ends, which: FloatArray, largest: FloatArray, unit: float) -> Ends:
-    """Sums of terms ``c o s'``, in which all ``c s'**2`` are at most `largest`."""
+    """Bound sums of terms ``c o s'``, where every ``c s'**2`` is at most `largest`."""
     sizes = size(terms) @ which
     reach = np.sqrt(largest @ which) * (1.0 + 8.0 * unit)
     low, high = (end @ which for end in terms)
@@ -170,6 +170,6 @@ def _sums(terms: Ends, which: FloatArray, largest: FloatArray, unit: float) -> E
 
 
 def _wider(ends: Ends, unit: float) -> Ends:
-    """Ranges with room for the rounding of a few products."""
+    """Widen ranges to cover the rounding of a few products."""
     room = 8.0 * unit * size(ends)
     return ends[0] - room, ends[1] + room

@@ -1,16 +1,18 @@
-"""Quadratic functions of few inputs on cubes, bounded by what they are at corners.
+"""Quadratic functions of few inputs on cubes, bounded by their values at corners.
 
-``l . e + e' Q e`` over [-1, 1]^d is largest at a corner, but for the negative entries of the
-diagonal of Q.  There
+``l . e + e' Q e`` attains its maximum over [-1, 1]^d at a corner, except for negative entries of
+the diagonal of Q.  For these
 
     -q e**2 <= -q (2 t e - t**2)    for any t,
 
-which is affine in e: t is where the entry would be best alone, or beside the best corner.
+which is affine in e.  t is the best value of the entry on its own, or given the other entries of
+the best corner.
 
-A corner and the opposite one differ by the sign of what is linear: they are compared at once.
+At a corner and the opposite one, linear terms have opposite signs and quadratic ones are the same,
+so that both are compared at once.
 
-Quadratic terms have one coefficient each: those of squares come first, in the order of e, then
-those of all pairs of different entries, in the order of `pairs_of`.
+Quadratic terms have one coefficient each: first those of squares, in the order of e, then those of
+all pairs of different entries, in the order of `pairs_of`.
 """
 
 from __future__ import annotations
@@ -25,12 +27,12 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.ranges import Ends, size
 
 TURNS = 3
-"""How often tangents are chosen: the second and third time beside the best corner."""
+"""How often tangents are chosen: the second and third time given the best corner."""
 
 
 @cache
 def pairs_of(count: int) -> tuple[tuple[int, int], ...]:
-    """All pairs of so many entries."""
+    """Return all pairs of `count` entries."""
     return tuple(combinations(range(count), 2))
 
 
@@ -43,7 +45,7 @@ class QuadraticOnCube:
     constant : ndarray, shape (...)
     linear : ndarray, shape (D, ...)
     bends : ndarray, shape (D (D + 1) / 2, ...)
-        Of the squares and of the pairs of e.
+        The coefficients of the squares and pairs of e.
     """
 
     constant: FloatArray
@@ -61,7 +63,7 @@ class QuadraticOnCube:
         return self.bends[len(self.linear) :]
 
     def at(self, point: FloatArray) -> FloatArray:
-        """Values at points (D, ...)."""
+        """Return the values at points (D, ...)."""
         turned = self.linear + self.square * point
         found = self.constant + (turned * point).sum(axis=0)
         for bend, (a, b) in zip(self.pairs, pairs_of(len(point)), strict=True):
@@ -70,7 +72,7 @@ class QuadraticOnCube:
 
     @property
     def reach(self) -> FloatArray:
-        """Not below any absolute value."""
+        """Upper bounds of the absolute values."""
         found = np.abs(self.constant) + np.abs(self.linear).sum(axis=0) + size(self.bend_ends)
         return np.asarray(found)
 
@@ -82,7 +84,7 @@ class QuadraticOnCube:
 
     @cached_property
     def bend_ends(self) -> Ends:
-        """Ends of quadratic parts."""
+        """Ranges of quadratic parts."""
         rest = np.abs(self.pairs).sum(axis=0)
         high = np.maximum(self.square, 0.0).sum(axis=0) + rest
         return np.minimum(self.square, 0.0).sum(axis=0) - rest, high
@@ -99,14 +101,14 @@ class QuadraticOnCube:
         return found
 
     def corner_ends(self) -> tuple[FloatArray, FloatArray]:
-        """Bounds from below and above."""
+        """Return bounds from below and above."""
         joint = self._joint
         down = _highest(-self.linear, -self.square, -joint)
         up = _highest(self.linear, self.square, joint)
         return self.constant - down, self.constant + up
 
     def highest(self) -> FloatArray:
-        """Bounds from above, of tangents beside the best corners as well."""
+        """Return bounds from above, with tangents chosen given the best corners as well."""
         count, less = len(self.linear), np.minimum(self.square, 0.0)
         corners, joint = _corners(count)[0], self._joint
         base = self.constant + np.maximum(self.square, 0.0).sum(axis=0)
@@ -126,17 +128,17 @@ class QuadraticOnCube:
         return np.asarray(found)
 
     def raised(self, number: FloatArray) -> QuadraticOnCube:
-        """These and numbers."""
+        """Add a number to each function."""
         return replace(self, constant=self.constant + number)
 
     @property
     def _joint(self) -> FloatArray:
-        """What pairs are at corners."""
+        """The values of the pairs at corners."""
         return _sums(_corners(len(self.linear))[1], self.pairs)
 
 
 def _highest(linear: FloatArray, square: FloatArray, joint: FloatArray) -> FloatArray:
-    """How far functions go above their constants, where `joint` is of the pairs at corners."""
+    """Bound functions minus their constants from above; `joint` is that of pairs at corners."""
     less = np.minimum(square, 0.0)
     t = _best(linear, less)
     values = _sums(_corners(len(linear))[0], linear + 2.0 * less * t)
@@ -147,20 +149,20 @@ def _highest(linear: FloatArray, square: FloatArray, joint: FloatArray) -> Float
 
 
 def _best(linear: FloatArray, less: FloatArray) -> FloatArray:
-    """Where ``l e + q e**2`` is largest in [-1, 1], for q <= 0."""
+    """Return where ``l e + q e**2`` is largest in [-1, 1], for q <= 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         found = np.clip(linear / (-2.0 * less), -1.0, 1.0)
     return np.where(np.isnan(found), 0.0, found)
 
 
 def _sums(rows: FloatArray, parts: FloatArray) -> FloatArray:
-    """Rows (c, d) times parts (d, ...)."""
+    """Multiply rows (c, d) by parts (d, ...)."""
     return np.asarray(np.tensordot(rows, parts, 1))
 
 
 @cache
 def _corners(count: int) -> tuple[FloatArray, FloatArray]:
-    """One corner of a cube of each two opposite ones, and products of two of its coordinates."""
+    """Return one corner of each opposite pair of a cube, and products of their coordinates."""
     bits = (np.arange(2 ** (count - 1))[:, None] >> np.arange(count)) & 1
     corners: FloatArray = 1.0 - 2.0 * bits.astype(np.float64)
     first, second = np.triu_indices(count, 1)

@@ -1,4 +1,4 @@
-"""Ranges of the outputs of a layer, and lines that are no more than these."""
+"""Ranges of the outputs of a layer, and lines replaced by these where they are wider."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from lipyomo.search.spaces.boxes.stage import Stage
 def output_signals(
     stage: Stage, layer: Relaxed, rooted: Normalised | None, unit: float
 ) -> tuple[Signal, Signal]:
-    """Ranges of h and t of all outputs.
+    """Compute ranges of h and t of all outputs.
 
     Parameters
     ----------
     stage : Stage
     layer : Relaxed
     rooted : Normalised, optional
-        What is known of the layer's inverse roots.
+        Bounds for the inverse roots of the layer.
     unit : float
     """
     tangents = _tangents(stage, layer, unit)
@@ -36,7 +36,7 @@ def output_signals(
 
 
 def _values(stage: Stage, layer: Relaxed) -> Signal:
-    """Ranges of the units' h."""
+    """Compute ranges of the units' h."""
     low, high = stage.each("enclose", np.minimum(layer.low, layer.high), layer.high)
     middle = 0.5 * (low + high)
     radius = np.maximum(high - middle, middle - low)
@@ -44,7 +44,7 @@ def _values(stage: Stage, layer: Relaxed) -> Signal:
 
 
 def _tangents(stage: Stage, layer: Relaxed, unit: float) -> Signal:
-    """Ranges of the units' t = sigma'(z) u."""
+    """Compute ranges of the units' t = sigma'(z) u."""
     some = layer if stage.products is None else layer.units(stage.products.units)
     u, ur, rate, rr = some.tangent, some.tangent_radius, some.rate, some.rate_radius
     middle = rate * u
@@ -53,7 +53,7 @@ def _tangents(stage: Stage, layer: Relaxed, unit: float) -> Signal:
 
 
 def _within(signal: Signal, some: IntArray, ends: Ends, unit: float) -> Signal:
-    """Ranges of which some have these ends as well."""
+    """Intersect some of the ranges with others."""
     low, high = signal.middle - signal.radius, signal.middle + signal.radius
     low[:, some] = np.fmax(low[:, some], ends[0])
     high[:, some] = np.fmin(high[:, some], ends[1])
@@ -61,7 +61,7 @@ def _within(signal: Signal, some: IntArray, ends: Ends, unit: float) -> Signal:
 
 
 def with_ranges(stage: Stage, layer: Relaxed, units: tuple[Signal, Signal], unit: float) -> Relaxed:
-    """The layer with ranges in the place of lines of products, where these leave more.
+    """Replace the lines of products by ranges where these are narrower.
 
     Parameters
     ----------
@@ -96,5 +96,5 @@ def with_ranges(stage: Stage, layer: Relaxed, units: tuple[Signal, Signal], unit
 
 
 def _spread(stage: Stage, outputs: BoolArray) -> BoolArray:
-    """Which branches are those of some outputs."""
+    """Return which branches belong to some outputs."""
     return np.asarray(stage.spread(np.where(outputs, 1.0, 0.0)) > 0.0)

@@ -1,6 +1,6 @@
-"""Affine functions above sums of quotients by one root, and of their tangents, as wholes.
+"""Affine functions above whole sums of quotients by one root, and of their tangents.
 
-With ``o_k = s_k / sqrt(v)`` and what outputs and tangents are multiplied by, a and b,
+With ``o_k = s_k / sqrt(v)``, and a and b for the factors of outputs and tangents,
 
     sum_k a_k o_k + b_k o_k' = N / v**1.5,    N = P v - Q v' / 2,
     P = sum_k a_k s_k + b_k s_k',             Q = sum_k b_k s_k,
@@ -9,8 +9,9 @@ where s, s', v and v' are functions of the inputs.  As in `quotients.py`, for an
 
     N / r <= k + (N - k r) / r,    r = v**1.5,
 
-and N - k r lies below an affine function L.  So the quotient is at most k + L / r, which is convex
-in L, and below the chord of that over the range of L.  The next k is Newton's for a largest L of 0.
+and N - k r lies below an affine function L.  So the quotient is at most k + L / r.  The maximum of
+this over the range of r is convex in L, and lies below its chord over the range of L.  The next k
+is a Newton step for a largest L of 0.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ from lipyomo.search.spaces.boxes.quotients import RootFunctions, line_of_power, 
 from lipyomo.search.spaces.boxes.stacked import Quadratics
 
 ROUNDS = 5
-"""How often k is chosen: there is but one quotient a root, so that this takes little."""
+"""How often k is updated: there is only one quotient for each root, so that this is cheap."""
 
 EXPONENT = 1.5
 
 
-@np.errstate(all="ignore")  # what overflows says nothing
+@np.errstate(all="ignore")  # an overflow gives no bound
 def above_quotient(
     known: RootFunctions,
     ends: Ends,
@@ -42,18 +43,18 @@ def above_quotient(
     unit: float,
     form: Quadratics | None = None,
 ) -> Above:
-    """Affine functions above the sum of one quotient ``(P v - Q v' / 2) / v**1.5`` for each root.
+    """Compute affine functions above sums of ``(P v - Q v' / 2) / v**1.5``, one for each root.
 
     Parameters
     ----------
     known : RootFunctions
-        Q and P in the places of s and s'.
+        With Q and P in the place of s and s'.
     ends : (ndarray, ndarray), shape (N, g)
-        Of v.
+        Ranges of v.
     inputs : Inputs
     unit : float
     form : Quadratics, optional
-        What is above them.
+        An upper bound of the rest of the objective, which is added.
     """
     N, v, (low, high) = known.turning(unit), known.v, ends
     least, most = low**EXPONENT, high**EXPONENT
@@ -97,7 +98,7 @@ def above_quotient(
 
 
 def _power(v: Quadratics, ends: Ends, at: FloatArray, unit: float) -> Quadratics:
-    """The first ``v**1.5`` as its tangent at numbers in the range of v, with errors."""
+    """Return the first ``v**1.5`` as its tangent at numbers in the range of v, with errors."""
     root = np.sqrt(at)
     slope, offset = EXPONENT * root, (1.0 - EXPONENT) * at * root
     sides = [(end**EXPONENT, slope * end + offset) for end in ends]
@@ -109,7 +110,7 @@ def _power(v: Quadratics, ends: Ends, at: FloatArray, unit: float) -> Quadratics
 
 
 def _lowest(functions: Quadratics, unit: float) -> tuple[FloatArray, FloatArray]:
-    """Linear parts (D, N, g) and constants of functions above, by all that is concave in these."""
+    """Return linear parts (D, N, g) and constants of functions above, using concave parts."""
     (d, *shape), size = functions.linear.shape, functions.size + np.abs(functions.constant)
     matrix = np.moveaxis(np.broadcast_to(functions.matrix, (d, d, *shape)), (0, 1), (2, 3))
     linear = np.moveaxis(functions.linear, 0, 2).reshape(-1, d)
