@@ -1,13 +1,13 @@
-"""Four solvers and a fifth, one contract: HiGHS, Gurobi, CPLEX, CBC and SCIP for any Pyomo model.
+"""A common interface to HiGHS, Gurobi, CPLEX, CBC and SCIP for any Pyomo model.
 
 >>> from lipyomo.solvers import SolverOptions, solve_model
 >>> outcome = solve_model(model, "auto", SolverOptions(time_limit=60))  # doctest: +SKIP
 >>> outcome.status, outcome.incumbent, outcome.bound  # doctest: +SKIP
 
 The adapters are `SolverBase` subclasses of ``pyomo.contrib.solver``; `solve_model` adds the choice
-of the solver (``solvers.toml``) and a normalised view on the results.  They are known to Pyomo's
+of the solver (``solvers.toml``) and normalised results.  They are registered in Pyomo's
 ``SolverFactory`` as ``lipyomo_highs``, ``lipyomo_gurobi`` and so on.  The solvers' own packages are
-imported when they are used.
+imported at first use.
 """
 
 from __future__ import annotations

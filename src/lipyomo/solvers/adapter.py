@@ -1,7 +1,7 @@
-"""The common part of the adapters: Pyomo's solver contract over matrices.
+"""The base class of the adapters: Pyomo's solver interface on matrices.
 
-A solver is added by a subclass of `MatrixSolver` that names its `package` and has three methods:
-`version_of`, `check_option` and `run`.  Everything that must not differ between solvers is done
+A solver is added by a subclass of `MatrixSolver` that names its `package` and implements
+`version_of`, `check_option` and `run`.  Everything that must be the same for all solvers is done
 here.
 """
 
@@ -39,7 +39,7 @@ __all__ = ["Availability", "CommercialSolver", "MatrixSolver", "RunReport", "Run
 
 
 def matrix_config() -> BranchAndBoundConfig:
-    """Pyomo's branch-and-bound options, and those that its contract lacks."""
+    """Return Pyomo's branch-and-bound options, and additional ones of lipyomo."""
     found = BranchAndBoundConfig()
     for name, domain, default, description in (
         ("integrality_tolerance", NonNegativeFloat, None, "Distance allowed from an integer."),
@@ -56,32 +56,32 @@ def matrix_config() -> BranchAndBoundConfig:
 
 
 class MatrixSolver(SolverBase, ABC):
-    """A solver of linear mixed-integer models behind Pyomo's ``contrib.solver`` contract.
+    """A solver of mixed-integer linear models with Pyomo's ``contrib.solver`` interface.
 
-    Usable by itself: ``Highs().solve(model, time_limit=10, load_solutions=False)`` returns Pyomo's
-    `Results`; `lipyomo.solvers.solve_model` returns the normalised view on it.
+    It can be used directly: ``Highs().solve(model, time_limit=10, load_solutions=False)`` returns
+    Pyomo's `Results`; `lipyomo.solvers.solve_model` returns a normalised `SolveOutcome`.
 
     Notes
     -----
-    Subclasses set `title` and `package` and write `version_of`, `check_option` and `run`; what is
-    no Python package has `available` and `version` of its own.
+    Subclasses set `title` and `package` and implement `version_of`, `check_option` and `run`;
+    solvers that are not Python packages override `available` and `version`.
     """
 
     CONFIG = matrix_config()
     title = "solver"
-    """The solver's name for people."""
+    """The solver's name in messages."""
     package = ""
-    """The Python package that it comes in."""
+    """The solver's Python package."""
     terms = "open source"
-    """One line on its licence."""
+    """One line on the licence."""
     takes: frozenset[str] = frozenset()
-    """What the solver takes beyond linear rows: each is a `Feature`."""
+    """Each `Feature` beyond linear rows that the solver supports."""
     least_tolerance = 0.0
-    """The smallest integrality tolerance that the solver takes."""
+    """The smallest integrality tolerance that the solver accepts."""
 
     @abstractmethod
     def run(self, model: LinearModel, request: RunRequest) -> RunReport:
-        """Solve matrices; to be written by every adapter.
+        """Solve a compiled model; implemented by every adapter.
 
         Parameters
         ----------
@@ -95,7 +95,7 @@ class MatrixSolver(SolverBase, ABC):
         """
 
     def refusal(self, model: LinearModel) -> str | None:
-        """Say what of a model this solver does not take, by name; None if it takes all."""
+        """Return why the solver does not support a model, with the component; None if it does."""
         for feature, where in model.features.items():
             if feature not in self.takes:
                 return f"{self.title} takes no {feature} ({where})"
@@ -103,14 +103,14 @@ class MatrixSolver(SolverBase, ABC):
 
     @abstractmethod
     def check_option(self, name: str, value: Native) -> None:
-        """Raise `SolverError` unless the solver itself takes this option and value."""
+        """Raise `SolverError` unless the solver accepts this option and value."""
 
     def available(self) -> Availability:
-        """Whether the solver is installed; commercial ones also say with which licence."""
+        """Return whether the solver is installed; for commercial ones, also the licence."""
         return Availability.FullLicense if installed(self.package) else Availability.NotFound
 
     def complaint(self) -> str:
-        """Why it cannot be used though something is there, after its name; else nothing."""
+        """Return why an existing installation cannot be used, for messages; empty if it can."""
         return ""
 
     def version(self) -> tuple[int, ...] | None:
@@ -118,7 +118,7 @@ class MatrixSolver(SolverBase, ABC):
         return self.version_of(self.module()) if installed(self.package) else None
 
     def version_of(self, module: Any) -> tuple[int, ...]:
-        """Return the version that the imported package tells; written where `version` is not."""
+        """Return the version of the imported package; needed unless `version` is overridden."""
         raise TypeError(f"{type(self).__name__} does not say which version it is")
 
     def module(self) -> Any:
@@ -136,18 +136,18 @@ class MatrixSolver(SolverBase, ABC):
         ----------
         model : BlockData
         **kwargs
-            Values of this solver's `config` for this call (Pyomo's contract).
+            Values of this solver's `config` for this call (as in Pyomo).
 
         Returns
         -------
         Results
-            With the dual bound in `objective_bound` whatever happens; ``extra_info`` holds
-            ``status`` (`SolveStatus`), ``nodes``, ``violation`` and ``message``.
+            With the dual bound in `objective_bound` for any status; ``extra_info`` has ``status``
+            (`SolveStatus`), ``nodes``, ``violation`` and ``message``.
 
         Raises
         ------
         SolverError
-            If the model is not linear or an option is wrong.
+            If the solver does not support the model or an option is wrong.
         """
         called = time.perf_counter()
         config = self.config(value=kwargs, preserve_implicit=True)
@@ -160,7 +160,7 @@ class MatrixSolver(SolverBase, ABC):
         pyomo_model: Any = None,
         called: float | None = None,
     ) -> Results:
-        """Solve a compiled model; saves the compilation when several solvers get the same one.
+        """Solve a compiled model, which several solvers can share.
 
         Parameters
         ----------
@@ -168,9 +168,9 @@ class MatrixSolver(SolverBase, ABC):
         config : BranchAndBoundConfig
             See `matrix_config`.
         pyomo_model : BlockData, optional
-            Where suffixes are loaded to.
+            The model whose suffixes are loaded.
         called : float, optional
-            Value of ``time.perf_counter()`` from which the time limit counts.
+            Value of ``time.perf_counter()`` at which the time limit starts.
         """
         called = time.perf_counter() if called is None else called
         for name, value in config.solver_options.value().items():
@@ -213,7 +213,7 @@ class MatrixSolver(SolverBase, ABC):
         return results
 
     def _run_and_decide(self, model: LinearModel, request: RunRequest) -> RunReport:
-        """Run the solver where there is anything to run; tell infeasible from unbounded."""
+        """Run the solver unless the answer is known; tell infeasible from unbounded models."""
         impossible = model.infeasible or model.fractional
         if impossible is not None:
             return RunReport(SolveStatus.INFEASIBLE, message=impossible)
@@ -221,7 +221,7 @@ class MatrixSolver(SolverBase, ABC):
             return RunReport(SolveStatus.OPTIMAL, np.zeros(0), model.offset)
         report = self.run(model, request)
         doubtful = report.status is SolveStatus.INFEASIBLE_OR_UNBOUNDED or (
-            # A ray of the relaxation says nothing about whether an integer point exists.
+            # A ray of the relaxation does not show that an integer point exists.
             report.status is SolveStatus.UNBOUNDED and model.is_mip and report.x is None
         )
         if not doubtful:
@@ -231,7 +231,7 @@ class MatrixSolver(SolverBase, ABC):
             left = max(left - request.supervisor.seconds, 0.1)
         again = self.run(model.without_objective(), replace(request, start=None, time_limit=left))
         if again.status in (SolveStatus.INFEASIBLE, SolveStatus.INFEASIBLE_OR_UNBOUNDED):
-            # Nothing is unbounded without an objective.
+            # A model without an objective cannot be unbounded.
             return RunReport(SolveStatus.INFEASIBLE, nodes=report.nodes + again.nodes)
         if again.x is not None:
             return RunReport(SolveStatus.UNBOUNDED, again.x, nodes=report.nodes + again.nodes)
@@ -241,18 +241,18 @@ class MatrixSolver(SolverBase, ABC):
 
 
 class CommercialSolver(MatrixSolver):
-    """A solver whose licence says what may be solved; its adapter writes `probe`."""
+    """A solver whose licence may limit model sizes; its adapter implements `probe`."""
 
     terms = "free licence"
-    """What the free licence is called."""
+    """The name of the free licence."""
 
     @staticmethod
     @abstractmethod
     def probe() -> Availability:
-        """Find out what the licence allows."""
+        """Find out which licence is available."""
 
     def available(self) -> Availability:
-        """Whether the solver is installed, and with which licence."""
+        """Return whether the solver is installed, and its licence."""
         return self.probe() if installed(self.package) else Availability.NotFound
 
     def licence(self) -> str:
@@ -265,7 +265,7 @@ class CommercialSolver(MatrixSolver):
 
 
 def _request(model: LinearModel, config: Any, pyomo_model: Any, called: float) -> RunRequest:
-    """What the adapter is asked for; without a start, blocks of the Pyomo model propose one."""
+    """Return the request for an adapter; without a start, blocks of the model propose one."""
     start, searched, limit = _start_vector(model, config), config.searched, config.time_limit
     if start is None and model.is_mip and pyomo_model is not None:
         start = proposed_start(pyomo_model, model)
@@ -312,7 +312,7 @@ def _tee(streams: Any) -> Callable[[str], None] | None:
 
 
 def _honour_contract(results: Results, config: Any) -> None:
-    """Load the solution and raise, as Pyomo's two options of that kind ask for."""
+    """Load the solution or raise, as requested by Pyomo's two options."""
     optimal = results.extra_info.status in (SolveStatus.OPTIMAL, SolveStatus.GAP)
     if config.raise_exception_on_nonoptimal_result and not optimal:
         raise NoOptimalSolutionError()

@@ -1,14 +1,13 @@
-"""CBC, as a program: the one of the package cbcbox, or one of the user's own.
+"""Adapter of CBC's executable: the one of the package cbcbox, or one of the user.
 
-The model travels as an MPS file of a minimisation, so no sign can go wrong on the way.  What is
-known of CBC and honoured here:
+The model is passed as an MPS file of a minimisation, so that no sign can be misread.  The adapter
+allows for the following behaviour of CBC:
 
 - It prints its dual bound with six digits: `cbc_log` rounds it outward.
-- With a gap allowed, it reports "optimal" and its incumbent as the bound although it has discarded
-  better solutions within the gap, in the library as well as in the program.  So a bound is never
-  taken to be closer to the incumbent than the gap that was allowed.
-- Without an incumbent, its solution file holds the point of the relaxation, and may call it
-  optimal.
+- With a positive gap, it reports "optimal" and its incumbent as the bound although it has discarded
+  better solutions within the gap, in the library as well as in the program.  So no bound is assumed
+  to be closer to the incumbent than the gap.
+- Without an incumbent, its solution file has the point of the relaxation, and may call it optimal.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class Cbc(MatrixSolver):
     Parameters
     ----------
     executable : str, optional
-        The program to call, by its path or its name; the one of the package ``cbcbox`` by default.
+        Path or name of the program; the one of the package ``cbcbox`` by default.
     **kwargs
         Values of `config`.
     """
@@ -57,14 +56,14 @@ class Cbc(MatrixSolver):
     terms = "EPL 2.0, no limits"
     takes = frozenset({Feature.ORDERED_SETS})
     executable: str | None = None
-    """The program to call."""
+    """The program to run."""
 
     def __init__(self, executable: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.executable = executable
 
     def available(self) -> Availability:
-        """Whether the program is there, and is CBC if it is one of the user's own."""
+        """Return whether the program exists, and is CBC if the user has named it."""
         found = self.program() is not None and not self.complaint()
         return Availability.FullLicense if found else Availability.NotFound
 
@@ -78,7 +77,7 @@ class Cbc(MatrixSolver):
         return str(self.module().cbc_bin_path()) if installed(self.package) else None
 
     def complaint(self) -> str:
-        """Why the program that the user named cannot be used; nothing of that of the package."""
+        """Return why the program named by the user cannot be used; empty for the package's."""
         if self.executable is None:
             return ""
         program = self.program()
@@ -94,7 +93,7 @@ class Cbc(MatrixSolver):
         return f"cannot be used: {program} is not CBC: asked for its version it says '{first}'"
 
     def version(self) -> tuple[int, ...] | None:
-        """Return the version of the program; of a development version, that of its package."""
+        """Return the version of the program; for a development version, that of its package."""
         program = self.program()
         if program is None:
             return None
@@ -104,17 +103,17 @@ class Cbc(MatrixSolver):
         return said
 
     def version_of(self, module: Any) -> tuple[int, ...]:
-        """Return the version of the package that holds the program."""
+        """Return the version of the package that contains the program."""
         return tuple(int(part) for part in metadata.version(module.__name__).split("."))
 
     @property
     def _patience(self) -> float:
-        """Seconds for a question to the program: the time limit binds there, too."""
+        """Timeout in seconds for a query to the program, at most the time limit."""
         limit, most = self.config.time_limit, GRACE
         return most if limit is None else min(most, float(limit))
 
     def _banner(self, program: str) -> str:
-        """What the program says of itself; it is asked once, or again if it may take longer."""
+        """Return the program's banner; queried once, and again if the timeout has increased."""
         waited, said = _banners.get(program, (0.0, None))
         if said is None:
             if waited >= self._patience:
@@ -125,7 +124,7 @@ class Cbc(MatrixSolver):
         return said
 
     def check_option(self, name: str, value: Native) -> None:
-        """Raise `SolverError` unless the program takes the option (without its dash)."""
+        """Raise `SolverError` unless the program accepts the option (without its dash)."""
         said = answer([self._need_program(), *_option(name, value), "-quit"], self._patience)
         complaint = cbc_log.option_error(said)
         if complaint is not None:
@@ -148,7 +147,7 @@ class Cbc(MatrixSolver):
             lines: list[str] = []
 
             def take(line: str) -> None:
-                if line.endswith("\n"):  # a torn one may hold half of a number
+                if line.endswith("\n"):  # an incomplete line may end within a number
                     lines.append(line)
                     _follow(line, request.supervisor, factor)
 
@@ -169,7 +168,7 @@ class Cbc(MatrixSolver):
 
 
 def _follow(line: str, supervisor: Supervisor, factor: float) -> None:
-    """Pass on a line of the log, and the progress that it tells of."""
+    """Forward a line of the log, and the progress it reports."""
     supervisor.write(line)
     row = cbc_log.progress_row(line)
     if row is not None:
@@ -178,15 +177,15 @@ def _follow(line: str, supervisor: Supervisor, factor: float) -> None:
 
 
 def _for_the_program(model: LinearModel) -> tuple[LinearModel, float]:
-    """Return the minimisation that the program gets, and the factor on its objective.
+    """Return the minimisation passed to the program, and the factor of its objective.
 
     The factor is a power of two, negative for a maximisation.  Clp compares reduced costs with an
-    absolute 1e-7: an objective of tiny coefficients would be optimal everywhere, and one of huge
-    coefficients nowhere.
+    absolute 1e-7: with tiny cost coefficients every point would count as optimal, with huge ones
+    none.
     """
     largest = float(np.abs(model.cost).max())
     factor = 1.0 if largest == 0.0 else 2.0 ** -round(math.log2(largest))
-    # CBC takes bounds from here on for infinite, some of the way: so they are, all the way.
+    # CBC treats larger bounds as infinite in some of its steps; make that consistent.
     scaled = replace(
         model.as_minimisation(),
         lower=np.where(model.lower <= -cbc_log.Infinite.COLUMN_BOUND, -np.inf, model.lower),
@@ -198,7 +197,7 @@ def _for_the_program(model: LinearModel) -> tuple[LinearModel, float]:
 
 
 def _arguments(request: RunRequest, factor: float) -> list[str]:
-    """Return the knobs and the native options as arguments."""
+    """Return the common options and the native options as arguments."""
     arguments = ["-timeMode", "elapsed", "-increment", repr(EQUAL)]
     if request.time_limit is not None:
         arguments += ["-sec", repr(float(request.time_limit))]
@@ -219,7 +218,7 @@ def _arguments(request: RunRequest, factor: float) -> list[str]:
 
 
 def _option(name: str, value: Native) -> list[str]:
-    """Return an option as arguments; CBC's switches are called on and off."""
+    """Return an option as arguments; booleans become CBC's values on and off."""
     text = ("on" if value else "off") if isinstance(value, bool) else str(value)
     return [f"-{name}", text]
 
@@ -232,7 +231,7 @@ def _read(
     solution: str,
     request: RunRequest,
 ) -> RunReport:
-    """Read status, incumbent, bound and nodes back, in the units of the original objective."""
+    """Read status, incumbent, bound and nodes, in units of the original objective."""
     header = solution.partition("\n")[0]
     status = cbc_log.said_ending(log, header, model.is_mip)
     message = ""
@@ -248,7 +247,7 @@ def _read(
     found = cbc_log.has_incumbent(log, header, model.is_mip)
     x = _point(model, solution) if found else None
     if x is not None and np.abs(x).max() >= cbc_log.Infinite.VALUE:
-        # A ray that its simplex method has mistaken for an optimum.
+        # CBC's simplex method has mistaken a ray for an optimum.
         x, status = None, SolveStatus.UNBOUNDED
     bound = _bound(model, status, log, x, request, abs(factor))
     nodes = cbc_log.nodes(log)
@@ -263,7 +262,7 @@ def _bound(
     request: RunRequest,
     scale: float,
 ) -> float | None:
-    """Return a true lower bound of the minimisation that the program was given."""
+    """Return a valid lower bound of the minimisation passed to the program."""
     if x is None:
         return cbc_log.printed_bound(log, None)
     incumbent = model.objective(x)
@@ -282,16 +281,16 @@ def _bound(
 
 
 def _point(model: LinearModel, text: str) -> FloatArray:
-    """Read the columns of a solution file; what it leaves out is zero."""
+    """Read the columns of a solution file; missing ones are zero."""
     x = np.zeros(model.size[1])
     for line in text.splitlines()[1:]:
         words = line.replace("**", " ").split()
         if len(words) >= 3 and words[1][:1] == "C" and words[1][1:].isdigit():
             x[int(words[1][1:])] = float(words[2])
-    # Digits beyond the tenth are not worth a fractional switch; anything else is left to be seen.
+    # Round integer columns within the tolerance; larger deviations stay visible as violations.
     rounded = np.round(x)
     return np.where(model.integer & (np.abs(x - rounded) <= TOLERANCE), rounded, x)
 
 
 _banners: dict[str, tuple[float, str | None]] = {}
-"""By program: how many seconds it was given to say what it is, and what it said."""
+"""Timeout of the last query of a program's banner, and the banner, by program."""

@@ -1,8 +1,8 @@
-"""What a ``cbc`` program says: endings, bounds and progress, read with the precision they have.
+"""Parser of CBC's log: status, bounds and progress, with allowance for the printed precision.
 
 The program prints six significant digits of its dual bound (older versions three decimals), and
-the gap relative to the bound with six.  Both give an interval for the bound; its outer end is a
-bound, and the better of the two is used.  All numbers are those of a minimisation.
+the gap relative to the bound with six.  Each gives an interval for the bound, whose outer end is a
+valid bound; the better of the two is used.  All numbers are those of a minimisation.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _OPTION_ERROR = re.compile(
 
 
 class Infinite(float, Enum):
-    """Numbers from which on the program means that something is infinite, or that there is none."""
+    """Thresholds from which CBC's numbers mean infinite, or not available."""
 
     COLUMN_BOUND = 1e17
     VALUE = 1e19
@@ -44,7 +44,7 @@ class Infinite(float, Enum):
 
 @dataclass(frozen=True)
 class SearchRow:
-    """One line of the search table: minimisation values as printed."""
+    """One line of the search table, for a minimisation."""
 
     nodes: int
     incumbent: float | None
@@ -52,7 +52,7 @@ class SearchRow:
 
 
 def said_ending(log: str, solution_header: str, is_mip: bool) -> SolveStatus:
-    """Return how the program says it ended.
+    """Return the status that the program reports.
 
     Parameters
     ----------
@@ -60,8 +60,8 @@ def said_ending(log: str, solution_header: str, is_mip: bool) -> SolveStatus:
     solution_header : str
         First line of the solution file; empty if there is none.
     is_mip : bool
-        Whether there was anything to search.  A program that runs out of time after the relaxation
-        calls that "optimal" in the file; only the log tells.
+        Whether the model is discrete.  A program that reaches its time limit after the relaxation
+        calls that "optimal" in the file; only the log tells the status.
     """
     results = _RESULT.findall(log)
     said = (results[-1] if results else "").lower()
@@ -86,7 +86,7 @@ def said_ending(log: str, solution_header: str, is_mip: bool) -> SolveStatus:
 
 
 def has_incumbent(log: str, solution_header: str, is_mip: bool) -> bool:
-    """Whether the solution file holds a feasible point, and not that of the relaxation."""
+    """Whether the solution file has a feasible point, not that of the relaxation."""
     header = solution_header.lower()
     if is_mip and _RESULT.search(log) is None:
         return False
@@ -141,7 +141,7 @@ def _bound_from_gap(incumbent: float, gap: float, unit: float) -> float | None:
 
 
 def unit_of_last_digit(text: str) -> float:
-    """Return how far a number that was printed with six digits may be from what was meant.
+    """Return the largest rounding error of a number printed with six digits.
 
     Examples
     --------
@@ -163,7 +163,7 @@ def unit_of_last_digit(text: str) -> float:
 
 
 def progress_row(line: str) -> SearchRow | None:
-    """Read a line of the search table, of new and old versions; the bound is rounded outward."""
+    """Parse a line of the search table, of new or old versions; rounds the bound outward."""
     old = _OLD_PROGRESS.search(line)
     cells = _cells(line) if old is None else old.groups()
     if cells is None or abs(float(cells[2])) >= Infinite.LOGGED:
@@ -174,7 +174,7 @@ def progress_row(line: str) -> SearchRow | None:
 
 
 def _cells(line: str) -> tuple[str, ...] | None:
-    """Nodes, best and bound of ``[*] nodes on-tree depth best [method] bound gap% seconds``."""
+    """Parse three cells of ``[*] nodes on-tree depth best [method] bound gap% seconds``."""
     words = line.replace("★", " ").replace("*", " ").split()
     if len(words) < 6 or not words[-2].endswith("%"):
         return None
@@ -191,13 +191,13 @@ def nodes(log: str) -> int:
 
 
 def version(banner: str) -> tuple[int, ...]:
-    """Return the version in a banner; development versions have none, and are (0,)."""
+    """Return the version in a banner; (0,) for development versions, which have none."""
     match = _VERSION.search(banner)
     return (0,) if match is None else tuple(int(part) for part in match.group(1).split("."))
 
 
 def is_banner(said: str) -> bool:
-    """Whether what a program says of itself is what CBC does."""
+    """Whether a program's output is the banner of CBC."""
     return _BANNER.search(said) is not None
 
 

@@ -1,7 +1,7 @@
-"""Pyomo models into matrices.
+"""Compilation of Pyomo models to matrices.
 
-What solvers treat differently is settled here, once: rows without variables, crossed bounds,
-constants that miss a bound by rounding, NaN.
+Cases that solvers treat differently are resolved here: rows without variables, crossed bounds,
+constants that violate a bound by rounding errors, NaN.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from lipyomo.solvers.status import INFINITE
 from lipyomo.solvers.variables import ends_of
 
 _KNOWN = {Block, Constraint, ExternalFunction, Objective, Port, SOSConstraint, Suffix}
-"""Kinds of active components that a model may have."""
+"""Types of active components that a model may have."""
 
 
 def compile_model(model: Any) -> LinearModel:
@@ -53,8 +53,8 @@ def compile_model(model: Any) -> LinearModel:
     Parameters
     ----------
     model : BlockData
-        With at most one active objective; linear but for quadratic terms in objective and
-        constraints, and for special ordered sets.
+        With at most one active objective; linear except for quadratic terms in objective and
+        constraints, and special ordered sets.
 
     Returns
     -------
@@ -63,8 +63,8 @@ def compile_model(model: Any) -> LinearModel:
     Raises
     ------
     SolverError
-        If the model has terms beyond quadratic ones, several objectives, components that no
-        such solver takes, or NaN among its numbers.
+        If the model has other nonlinear terms, several objectives, components that no such solver
+        supports, or NaN among its numbers.
     """
     instance(model, BlockData, "the model", SolverError, "a Pyomo model or block")
     _, unknown = categorize_valid_components(model, valid=_KNOWN)
@@ -81,11 +81,11 @@ def compile_model(model: Any) -> LinearModel:
 
 
 def _not_taken(components: list[Any]) -> str:
-    """Say which components no such solver takes; disjuncts by the block that made them."""
+    """Return the message on unsupported components; disjuncts are named by their owner block."""
     disjuncts = [item for item in components if item.ctype in (Disjunct, Disjunction)]
     if not disjuncts:
         return f"no linear or quadratic solver takes {_named(components)}"
-    # Disjunctions say it best: disjuncts are named only where no disjunction holds them.
+    # Disjuncts are named only if there are no disjunctions.
     choices = [item for item in disjuncts if item.ctype is Disjunction]
     owners = {id(owner): owner for owner in map(_maker, choices or disjuncts)}
     return (
@@ -95,13 +95,13 @@ def _not_taken(components: list[Any]) -> str:
 
 
 def _named(components: list[Any], most: int = 3) -> str:
-    """The names of the first components, and how many more there are."""
+    """Return the names of the first components, and the number of the others."""
     names = ", ".join(f"'{item.name}'" for item in components[:most])
     return names if len(components) <= most else f"{names} and {len(components) - most} more"
 
 
 def _maker(component: Any) -> Any:
-    """The block whose formulation a component is part of, or else the component."""
+    """Return the block whose formulation contains the component, otherwise the component."""
     block = component.parent_block()
     while block is not None and not hasattr(block, "build_formulation"):
         block = block.parent_block()
@@ -109,13 +109,16 @@ def _maker(component: Any) -> Any:
 
 
 def _all(model: Any, ctype: Any) -> Iterator[Any]:
-    """All active components of one kind."""
+    """Return all active components of one type."""
     found: Iterator[Any] = model.component_data_objects(ctype, active=True, sort=ORDER)
     return found
 
 
 def _between_integers(model: Any) -> str | None:
-    """Say which discrete variable is fixed between integers; a solver would not see it."""
+    """Return a message on a discrete variable that is fixed between integers, if any.
+
+    Solvers would not notice, since fixed variables are not passed to them.
+    """
     for var in _all(model, Var):
         if var.fixed and var.value is not None and not var.is_continuous():
             fixed = float(var.value)
@@ -125,7 +128,7 @@ def _between_integers(model: Any) -> str | None:
 
 
 def _refuse_valueless(model: Any) -> None:
-    """Raise if a variable is fixed without a value, which a compiler meets as a wrong number."""
+    """Raise if a variable is fixed without a value, the likely cause of an invalid number."""
     for var in _all(model, Var):
         if var.fixed and var.value is None:
             raise SolverError(
@@ -134,7 +137,7 @@ def _refuse_valueless(model: Any) -> None:
 
 
 def _compiled(model: Any) -> LinearModel:
-    """Read all components; the variables that they use become columns."""
+    """Read all components; the variables in use become columns."""
     goals = list(_all(model, Objective))
     if len(goals) > 1:
         names = ", ".join(goal.name for goal in goals)
@@ -154,7 +157,7 @@ def _compiled(model: Any) -> LinearModel:
     for form in (goal, *(form for _, form, _, _ in bent)):
         for key in itertools.chain(form.linear, *(form.quadratic or ())):
             used[reader.place[key]] = True
-    # Fixed variables are numbers, except in sets, which hold nothing but variables.
+    # Fixed variables become constants, except in sets, which only have variables.
     fixed = reader.fixed()
     known = sorted(fixed.keys() - set(itertools.chain(*in_sets)))
     if known:
@@ -189,12 +192,12 @@ def _compiled(model: Any) -> LinearModel:
 
 
 def _read_constraints(reader: Reader, model: Any) -> list[tuple[Any, Any, float, float]]:
-    """Give the linear constraints to the reader; returns the quadratic ones, which are not rows.
+    """Add the linear constraints to the reader, and return the quadratic ones.
 
     Returns
     -------
     list of (constraint, form, float, float)
-        Each with its lower and upper end.
+        Each with its lower and upper bound.
     """
     bent: list[tuple[Any, Any, float, float]] = []
     held: dict[int, list[MatrixRowData]] = {}
@@ -215,14 +218,14 @@ def _read_constraints(reader: Reader, model: Any) -> list[tuple[Any, Any, float,
 
 
 def _members(con: Any) -> list[tuple[Any, float]]:
-    """Variables and weights of a special ordered set, by increasing weight."""
+    """Return variables and weights of a special ordered set, by increasing weight."""
     if con.level not in (1, 2):
         raise SolverError(f"the set '{con.name}' is of type {con.level}, not 1, 2")
     return sorted(((var, float(weight)) for var, weight in con.get_items()), key=lambda m: m[1])
 
 
 def _normalised(model: LinearModel, scale: FloatArray) -> LinearModel:
-    """Settle what solvers treat differently: infinity, crossed bounds, rows without variables.
+    """Normalise what solvers treat differently: infinity, crossed bounds, rows without variables.
 
     Parameters
     ----------
@@ -281,11 +284,11 @@ def _column_data(columns: list[Any]) -> tuple[FloatArray, FloatArray, BoolArray]
 
 
 def _not_numbers(model: LinearModel) -> str | None:
-    """What of a model holds NaN or infinite coefficients, by name."""
+    """Return the name of a part with NaN or infinite coefficients; None if there is none."""
     curve = () if model.quadratic is None else model.quadratic.values
     if not (np.isfinite(model.cost).all() and np.isfinite([model.offset, *curve]).all()):
         return "the objective"
-    # The side of a row is one of its ends, or both.
+    # The right-hand side of a row is one of its bounds, or both.
     bad = np.isnan(model.row_lower) | np.isnan(model.row_upper)
     bad[model.matrix.indices[~np.isfinite(model.matrix.data)]] = True
     wrong = [model.constraints[int(row)] for row in np.flatnonzero(bad)]

@@ -1,4 +1,4 @@
-"""CPLEX, through its Python interface."""
+"""Adapter of CPLEX, by its Python interface."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ class Cplex(CommercialSolver):
     @staticmethod
     @functools.cache
     def probe() -> Availability:
-        """Find out once a process what the licence allows."""
+        """Find out, once per process, which licence is available."""
         cplex = require("cplex", "CPLEX")
         try:
             with cplex.Cplex() as probe:
                 _send_to(probe, None)
-                # one more than the Community Edition takes
+                # one more than the Community Edition allows
                 probe.variables.add(obj=[0.0] * 1001)
                 probe.solve()
         except cplex.exceptions.CplexError as error:
@@ -70,11 +70,11 @@ class Cplex(CommercialSolver):
         return Availability.FullLicense
 
     def version_of(self, module: Any) -> tuple[int, ...]:
-        """Return the version of CPLEX; its package tells it without a licence."""
+        """Return the version of CPLEX, which its package has even without a licence."""
         return tuple(int(part) for part in module.__version__.split("."))
 
     def check_option(self, name: str, value: Native) -> None:
-        """Raise `SolverError` unless CPLEX takes the parameter (``group.name``)."""
+        """Raise `SolverError` unless CPLEX accepts the parameter (``group.name``)."""
         cplex = self.module()
         with cplex.Cplex() as target:
             _send_to(target, None)
@@ -88,7 +88,7 @@ class Cplex(CommercialSolver):
                 _send_to(target, _Stream(request))
                 if model.is_mip:
                     contexts = cplex.callbacks.Context.id
-                    # Global progress alone comes at CPLEX's synchronisations, minutes apart.
+                    # Global progress is only reported at CPLEX's synchronisations, minutes apart.
                     when = contexts.global_progress | contexts.local_progress
                     target.set_callback(_Listener(cplex, request), when)
                 pass_model(target, model)
@@ -114,7 +114,7 @@ def pass_model(target: Any, model: LinearModel) -> None:
     """Pass the matrices to a CPLEX problem."""
     lower = np.maximum(model.lower, -INFINITE).tolist()
     upper = np.minimum(model.upper, INFINITE).tolist()
-    # Without types the problem is an LP, and stays one.
+    # Without types the problem stays an LP.
     types = "".join(np.where(model.integer, "I", "C").tolist()) if model.is_mip else ""
     target.variables.add(obj=model.cost.tolist(), lb=lower, ub=upper, types=types)
     senses, rhs = model.sides
@@ -135,7 +135,7 @@ def pass_model(target: Any, model: LinearModel) -> None:
 def _pass_quadratic(target: Any, model: LinearModel) -> None:
     """Pass quadratic terms and special ordered sets."""
     if model.quadratic is not None:
-        # CPLEX means x^T Q x / 2, and an entry off the diagonal stands for both of its kind.
+        # CPLEX defines x^T Q x / 2, and an off-diagonal entry stands for both symmetric ones.
         form = model.quadratic
         for i, j, v in zip(form.first, form.second, form.values, strict=True):
             target.objective.set_quadratic_coefficients(i, j, 2.0 * v if i == j else v)
@@ -155,7 +155,7 @@ def _pass_quadratic(target: Any, model: LinearModel) -> None:
 
 
 def _set_parameter(cplex: Any, target: Any, name: str, value: Native) -> None:
-    """Set a parameter by its dotted name; raise if there is none or the value is refused."""
+    """Set a parameter by its dotted name; raise if it does not exist or the value is refused."""
     parameter: Any = target.parameters
     for part in name.split("."):
         parameter = getattr(parameter, part, None)
@@ -168,7 +168,7 @@ def _set_parameter(cplex: Any, target: Any, name: str, value: Native) -> None:
 
 
 def _set_start(cplex: Any, target: Any, model: LinearModel, request: RunRequest) -> None:
-    """Give CPLEX the start; it completes missing values itself."""
+    """Pass the start to CPLEX, which completes missing values."""
     if request.start is None or not model.is_mip:
         return
     known = np.flatnonzero(~np.isnan(request.start))
@@ -177,7 +177,7 @@ def _set_start(cplex: Any, target: Any, model: LinearModel, request: RunRequest)
 
 
 class _Stream:
-    """A file-like object that hands CPLEX's output to the supervisor."""
+    """A file-like object that forwards CPLEX's output to the supervisor."""
 
     def __init__(self, request: RunRequest) -> None:
         self._supervisor = request.supervisor
@@ -186,7 +186,7 @@ class _Stream:
         self._supervisor.write(text)
 
     def flush(self) -> None:
-        """Nothing is buffered here."""
+        """Do nothing, since output is not buffered."""
 
 
 class _Listener:
@@ -205,7 +205,7 @@ class _Listener:
 
 
 def _read(cplex: Any, target: Any, model: LinearModel) -> RunReport:
-    """Read status, incumbent, bound and nodes back."""
+    """Read status, incumbent, bound and nodes."""
     solution = target.solution
     name = solution.status[solution.get_status()] or "unknown"
     status, message = ended(Cplex.title, name, _STATUSES)
@@ -216,7 +216,7 @@ def _read(cplex: Any, target: Any, model: LinearModel) -> RunReport:
     if status is not SolveStatus.OPTIMAL or x is None:
         return RunReport(status, x, None, 0, message)
     if model.quadratic is not None or model.quadratic_rows:
-        # What is not convex is solved by a tree, and has a bound of it.
+        # Nonconvex problems are solved by branch and bound, which has a dual bound.
         tree = name.startswith("MIP") or name == "optimal_tolerance"
         bound = _mip_bound(cplex, solution) if tree else solution.get_objective_value()
         return RunReport(status, x, bound)
@@ -230,7 +230,7 @@ def _read(cplex: Any, target: Any, model: LinearModel) -> RunReport:
 
 
 def _mip_bound(cplex: Any, solution: Any) -> float | None:
-    """Return the dual bound; it exists without an incumbent too."""
+    """Return the dual bound, which may exist without an incumbent."""
     try:
         return float(solution.MIP.get_best_objective())
     except cplex.exceptions.CplexError:
@@ -243,7 +243,7 @@ def _code(cplex: Any, error: Any) -> int | None:
 
 
 def _failure(cplex: Any, error: Any) -> RunReport:
-    """Turn a `CplexError` into a report."""
+    """Convert a `CplexError` to a report."""
     code = _code(cplex, error)
     status = SolveStatus.LICENCE if code in _LICENCE_ERRORS else SolveStatus.ERROR
     if code == cplex.exceptions.error_codes.CPXERR_RESTRICTED_VERSION:

@@ -1,4 +1,4 @@
-"""What bounds of variables say of expressions."""
+"""Ranges and monotonicity of Pyomo expressions, from bounds of their variables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lipyomo.solvers.variables import ends_of
 
 
 def combination(coefs: list[float], items: list[Any], constant: float = 0.0) -> Any:
-    """``coefs . items + constant`` of numbers and expressions."""
+    """Return ``coefs . items + constant`` of numbers and expressions."""
     numbers = [(c, item) for c, item in zip(coefs, items, strict=True) if c != 0.0]
     fixed = constant + sum(c * item for c, item in numbers if isinstance(item, float))
     terms = [c * item for c, item in numbers if not isinstance(item, float)]
@@ -25,13 +25,13 @@ def combination(coefs: list[float], items: list[Any], constant: float = 0.0) -> 
 
 
 def range_of_expression(expression: Any) -> tuple[float, float]:
-    """Range of an expression from the bounds of its variables, fixed or not, rounded outwards."""
+    """Enclose an expression by its variables' bounds (even of fixed ones), rounded outwards."""
     lower, upper = ends_of(*compute_bounds_on_expr(expression, ignore_fixed=True))
     return lower - 1e-12 * abs(lower), upper + 1e-12 * abs(upper)
 
 
 def slope_signs(expression: Any) -> ComponentMap:
-    """The signs of an expression's derivatives by variable; None where a sign may change."""
+    """Return the signs of an expression's derivatives by variable; None if a sign may change."""
     form = generate_standard_repn(expression, compute_values=True, quadratic=False)
     if form.is_linear():
         signs = np.sign(form.linear_coefs).tolist()
@@ -49,7 +49,7 @@ def slope_signs(expression: Any) -> ComponentMap:
 
 
 def implied_size(row: Any, variable: Any, sign: int) -> float:
-    """How large ``sign * variable`` can be by a linear row and the bounds of the others."""
+    """Bound ``sign * variable`` from above by a linear row and the other variables' bounds."""
     form = generate_standard_repn(row.body, compute_values=True, quadratic=False)
     weights = ComponentMap(zip(form.linear_vars, form.linear_coefs, strict=True))
     weight = weights.pop(variable, 0.0)

@@ -1,9 +1,9 @@
-"""The adapters under names of Pyomo's ``SolverFactory``: ``lipyomo_highs`` and so on.
+"""The adapters in Pyomo's ``SolverFactory``, as ``lipyomo_highs`` and so on.
 
 Importing `lipyomo.solvers` or `lipyomo.blocks` registers them in both of Pyomo's interfaces, so
-that other tools can call them by name: ``gdp.mbigm(solver=SolverFactory("lipyomo_highs"))``,
-mpi-sppy, GDPopt and others.  Defaults are those of ``solvers.toml``.  The first interface takes the
-words that are usual there: ``solve(model, tee=True, timelimit=60, mipgap=1e-3, warmstart=True)``.
+that other tools can use them by name: ``gdp.mbigm(solver=SolverFactory("lipyomo_highs"))``,
+mpi-sppy, GDPopt and others.  Defaults are those of ``solvers.toml``.  The legacy interface accepts
+its usual keywords: ``solve(model, tee=True, timelimit=60, mipgap=1e-3, warmstart=True)``.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _WORDS = {
     "mip_gap": "rel_gap",
     "warmstart": "warmstart_discrete_vars",
 }
-"""Words of a call in Pyomo's first interface, and what they are in its second."""
+"""Keywords of Pyomo's legacy interface, and their names in the new one."""
 
 _OPTIONS = ("options", "solver_options", "options_string")
 _OTHER = (*_OPTIONS, "load_solutions", "logfile", "suffixes")
@@ -54,13 +54,13 @@ _NOTHING = {
     "io_options": "there is one way to the solver",
     "report_timing": "times are in results.timing_info",
 }
-"""Words that mean nothing here; they may be given as what changes nothing."""
+"""Keywords without a meaning here; only their neutral values are accepted."""
 
 _SUFFIXES = frozenset({"dual", "rc"})
 
 
 class Configured(MatrixSolver):
-    """An adapter with the settings that ``solvers.toml`` has for it, if it is installed."""
+    """An adapter configured by its entry in ``solvers.toml``, if it is installed."""
 
     def __init__(self, **kwargs: Any) -> None:
         settings = load_settings()
@@ -68,13 +68,13 @@ class Configured(MatrixSolver):
         if entry is not None:
             kwargs = {**program_of(type(self), entry, settings.source), **kwargs}
         super().__init__(**kwargs)
-        # The first interface's own question raises where the answer is no.
+        # `available` of the legacy interface raises an exception if the solver is not available.
         if entry is not None and super().available():
             configure(self, entry, settings)
 
 
 class FirstInterface(LegacySolverWrapper, MatrixSolver):
-    """Pyomo's first interface with its usual words; settings of a call end with the call."""
+    """Pyomo's legacy interface with its usual keywords, which apply to one call only."""
 
     def solve(self, model: Any, **words: Any) -> Any:
         """Solve a model.
@@ -91,13 +91,13 @@ class FirstInterface(LegacySolverWrapper, MatrixSolver):
         Returns
         -------
         SolverResults
-            Without a solution nothing is loaded, with a warning; the termination condition says
-            why.
+            If there is no solution, nothing is loaded and a warning is issued; the reason is the
+            termination condition.
 
         Raises
         ------
         SolverError
-            If a word or its value is wrong; the message names the right one.
+            If a keyword or its value is wrong; the message suggests the right one.
         """
         for word, value in words.items():
             self._check_word(word, value)
@@ -122,7 +122,7 @@ class FirstInterface(LegacySolverWrapper, MatrixSolver):
         return self._solution_handler(load, model, results, legacy, solution)
 
     def _check_word(self, word: str, value: Any) -> None:
-        """Raise `SolverError` unless a word and its value are right."""
+        """Raise `SolverError` unless a keyword and its value are valid."""
         if word in _WORDS and _WORDS[word] in KNOBS:
             check_knob(_WORDS[word], value)
         elif word == "suffixes":
@@ -140,7 +140,7 @@ class FirstInterface(LegacySolverWrapper, MatrixSolver):
             )
 
     def _right(self, word: str, value: Any) -> str:
-        """What to write instead of a word."""
+        """Return what to write instead of an unknown keyword."""
         try:
             self.check_option(word, value)
         except SolverError:
@@ -149,7 +149,7 @@ class FirstInterface(LegacySolverWrapper, MatrixSolver):
         return f"options={{{word!r}: {value!r}}}"
 
     def _native(self, words: Mapping[str, Any]) -> dict[str, Native]:
-        """The solver's own options, checked."""
+        """Return the solver's own options, validated."""
         given = [name for name in _OPTIONS if words.get(name)]
         if len(given) > 1:
             raise SolverError(f"{' and '.join(given)} mean the same.  Remedy: give one of them")
@@ -170,14 +170,14 @@ class FirstInterface(LegacySolverWrapper, MatrixSolver):
         return dict(found)
 
     def warm_start_capable(self) -> bool:
-        """Whether ``warmstart=True`` is taken."""
+        """Whether ``warmstart=True`` is supported."""
         return True
 
 
 def _classes(kind: type[MatrixSolver]) -> tuple[type, type]:
-    """An adapter with its settings, in Pyomo's second and in its first interface.
+    """Create the configured adapter for Pyomo's new and legacy interfaces.
 
-    They are names of this module, so that they can be pickled.
+    The classes are globals of this module, so that they can be pickled.
     """
     attributes = {"__module__": __name__, "__doc__": f"{kind.title} as ``{PREFIX}{kind.name}``."}
     solver = type(f"Factory{kind.__name__}", (Configured, kind), attributes)
@@ -190,7 +190,7 @@ _ALL = {kind: _classes(kind) for kind in (Highs, Gurobi, Cplex, Scip, Cbc)}
 
 
 def register() -> None:
-    """Enter the adapters into Pyomo's factories; a second call changes nothing."""
+    """Register the adapters in Pyomo's factories; a second call has no effect."""
     for kind, classes in _ALL.items():
         doc = f"{kind.title}, through the adapter of lipyomo"
         SolverFactory.register(PREFIX + kind.name, doc=doc)(*classes)

@@ -1,4 +1,4 @@
-"""Gurobi, through gurobipy's matrix interface."""
+"""Adapter of Gurobi, by gurobipy's matrix interface."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Gurobi(CommercialSolver):
     @staticmethod
     @functools.cache
     def probe() -> Availability:
-        """Find out once a process what the licence allows."""
+        """Find out, once per process, which licence is available."""
         gurobi = require("gurobipy", "Gurobi")
         try:
             with gurobi.Model(env=_environment(gurobi)) as probe:
@@ -68,7 +68,7 @@ class Gurobi(CommercialSolver):
         return tuple(module.gurobi.version())
 
     def check_option(self, name: str, value: Native) -> None:
-        """Raise `SolverError` unless Gurobi takes the parameter."""
+        """Raise `SolverError` unless Gurobi accepts the parameter."""
         gurobi = self.module()
         try:
             with gurobi.Model(env=_environment(gurobi)) as model:
@@ -92,7 +92,7 @@ class Gurobi(CommercialSolver):
 
 
 def _environment(gurobi: Any) -> Any:
-    """Return this thread's environment; one must not serve two threads."""
+    """Return this thread's environment, which threads must not share."""
     environment = getattr(_local, "environment", None)
     if environment is None:
         environment = gurobi.Env(empty=True)
@@ -142,7 +142,7 @@ def _pass_quadratic(gurobi: Any, target: Any, model: LinearModel, x: Any) -> Non
 
 
 def _set_parameters(target: Any, request: RunRequest) -> None:
-    """Set the common knobs and the native parameters."""
+    """Set the common options and the native parameters."""
     target.Params.LogToConsole = 0
     target.Params.OutputFlag = 1
     for name, value in request.settings(KNOBS, Gurobi.least_tolerance):
@@ -150,7 +150,7 @@ def _set_parameters(target: Any, request: RunRequest) -> None:
 
 
 def _set_start(gurobi: Any, target: Any, model: LinearModel, request: RunRequest) -> None:
-    """Give Gurobi the start; it completes missing values itself."""
+    """Pass the start to Gurobi, which completes missing values."""
     if request.start is not None and model.is_mip:
         unknown = np.isnan(request.start)
         values = np.where(unknown, gurobi.GRB.UNDEFINED, request.start)
@@ -158,7 +158,7 @@ def _set_start(gurobi: Any, target: Any, model: LinearModel, request: RunRequest
 
 
 def _listener(gurobi: Any, request: RunRequest) -> Any:
-    """Return a callback that passes log and progress to the supervisor."""
+    """Return a callback that forwards log and progress to the supervisor."""
     supervisor = request.supervisor
     code = gurobi.GRB.Callback
     parts = (code.MIP_OBJBST, code.MIP_OBJBND, code.MIP_NODCNT)
@@ -173,7 +173,7 @@ def _listener(gurobi: Any, request: RunRequest) -> Any:
 
 
 def _read(gurobi: Any, target: Any, model: LinearModel, rows: Any) -> RunReport:
-    """Read status, incumbent, bound and nodes back."""
+    """Read status, incumbent, bound and nodes."""
     kinds = gurobi.GRB.Status
     words = {getattr(kinds, word): word for word in dir(kinds) if word.isupper()}
     status, message = ended(Gurobi.title, words[target.Status], _STATUSES)
@@ -181,7 +181,7 @@ def _read(gurobi: Any, target: Any, model: LinearModel, rows: Any) -> RunReport:
     if model.is_mip:
         return RunReport(status, x, target.ObjBound, int(target.NodeCount), message)
     if model.quadratic is not None or model.quadratic_rows:
-        # Where it is not convex there is a tree, and a bound of it.
+        # Nonconvex problems are solved by branch and bound, which has a dual bound.
         bound = getattr(target, "ObjBound", None)
         if bound is None and status is SolveStatus.OPTIMAL:
             bound = target.ObjVal
@@ -198,7 +198,7 @@ def _read(gurobi: Any, target: Any, model: LinearModel, rows: Any) -> RunReport:
 
 
 def _failure(gurobi: Any, error: Any) -> RunReport:
-    """Turn a `GurobiError` into a report."""
+    """Convert a `GurobiError` to a report."""
     status = SolveStatus.LICENCE if error.errno in _LICENCE_ERRORS else SolveStatus.ERROR
     if error.errno == gurobi.GRB.Error.SIZE_LIMIT_EXCEEDED:
         status = SolveStatus.SIZE_LIMIT

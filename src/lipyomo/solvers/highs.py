@@ -1,6 +1,6 @@
-"""HiGHS, through highspy: matrices pass in one call, progress and Ctrl-C through callbacks.
+"""Adapter of HiGHS, by highspy: matrices are passed in one call, callbacks report progress.
 
-Large models are solved in a process of their own, because not all steps look at the clock.
+Large models are solved in a child process, because some steps of HiGHS do not check the time limit.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from lipyomo.solvers.process import solve_in_process
 from lipyomo.solvers.status import SolveStatus, ended
 
 MOST_TERMS = 250_000
-"""Terms of a model whose steps end within about a second; larger ones get their own process."""
+"""Number of nonzeros up to which steps end within about a second; larger models are solved in a
+child process."""
 
 SEARCHED = {
     "mip_heuristic_run_rens": False,
@@ -33,9 +34,9 @@ SEARCHED = {
     "mip_allow_cut_separation_at_nodes": False,
     "mip_pscost_minreliable": 2,
 }
-"""Options of models of networks whose good points are known.  Searches around a point are each a
-MIP of its own: most of the time on networks of many inputs.  With little strong branching and no
-cuts at nodes there are two to three times as many nodes, each at a third of the time."""
+"""Options for models of networks with a good start.  Neighbourhood searches solve a sub-MIP each,
+which takes most of the time on networks of many inputs.  With less strong branching and no cuts at
+nodes there are two to three times as many nodes, each in a third of the time."""
 
 KNOBS = {
     "time_limit": "time_limit",
@@ -76,7 +77,7 @@ class Highs(MatrixSolver):
         return highs.versionMajor(), highs.versionMinor(), highs.versionPatch()
 
     def check_option(self, name: str, value: Native) -> None:
-        """Raise `SolverError` unless HiGHS takes the option."""
+        """Raise `SolverError` unless HiGHS accepts the option."""
         highspy = self.module()
         highs = silent_highs()
         _set_option(highspy, highs, name, value)
@@ -90,7 +91,7 @@ class Highs(MatrixSolver):
 
 
 def solve_here(model: LinearModel, request: RunRequest) -> RunReport:
-    """Solve in this process, however large the model is."""
+    """Solve a model of any size in this process."""
     highspy = require(Highs.package, Highs.title)
     highs = silent_highs()
     _listen(highs, request)
@@ -112,7 +113,7 @@ def solve_here(model: LinearModel, request: RunRequest) -> RunReport:
 
 
 def _run(highspy: Any, highs: Any, request: RunRequest) -> None:
-    """Let HiGHS solve what it was given, unless it is interrupted."""
+    """Run HiGHS on the model passed to it, until it ends or is interrupted."""
     interrupt = threading.Event()
 
     def stop(event: Any) -> None:
@@ -125,15 +126,15 @@ def _run(highspy: Any, highs: Any, request: RunRequest) -> None:
 
     def work() -> None:
         highs.run()
-        # The pool of threads belongs to this thread; free it, so that the next solve may ask for
-        # another number of them.
+        # HiGHS has one scheduler per thread; free it, so that the next solve may use another number
+        # of threads.
         highspy.Highs.resetGlobalScheduler(True)
 
     request.supervisor.run(work, interrupt.set)
 
 
 def pass_model(highs: Any, model: LinearModel) -> Any:
-    """Hand the matrices to HiGHS in one call and return HiGHS's status."""
+    """Pass the matrices to HiGHS in one call and return its status."""
     rows, columns = model.size
     matrix = model.matrix
     status = highs.passModel(
@@ -155,7 +156,7 @@ def pass_model(highs: Any, model: LinearModel) -> Any:
     )
     if model.quadratic is None:
         return status
-    # HiGHS means x^T Q x / 2 and takes the lower triangle, by columns.
+    # HiGHS defines x^T Q x / 2 and takes the lower triangle, by columns.
     lower = sp.csc_array(sp.tril(2.0 * model.quadratic.matrix(columns), format="csc"))
     lower.sort_indices()
     return highs.passHessian(
@@ -169,10 +170,11 @@ def pass_model(highs: Any, model: LinearModel) -> Any:
 
 
 def _complete(highspy: Any, model: LinearModel, request: RunRequest) -> FloatArray | None:
-    """Return a start that holds every discrete variable, or None.
+    """Return a start with values of all discrete variables, or None.
 
-    HiGHS completes a partial start by a restricted search of its own, whose bounds would come out
-    as progress although they are no bounds of the model.  So that search is run here, unheard.
+    HiGHS completes a partial start by a restricted search, whose bounds would be reported as
+    progress although they are not valid for the model.  So that search is run here, without
+    callbacks.
     """
     start = request.start
     if start is None or not model.is_mip:
@@ -197,7 +199,7 @@ def _complete(highspy: Any, model: LinearModel, request: RunRequest) -> FloatArr
 
 
 def _set_option(highspy: Any, highs: Any, name: str, value: Native) -> None:
-    """Set an option; raise if HiGHS does not know it or does not take the value."""
+    """Set an option; raise if HiGHS does not know it or does not accept the value."""
     status, kind = highs.getOptionType(name)
     if status == highspy.HighsStatus.kError:
         raise SolverError(f"HiGHS has no option '{name}'")
@@ -208,7 +210,7 @@ def _set_option(highspy: Any, highs: Any, name: str, value: Native) -> None:
 
 
 def _listen(highs: Any, request: RunRequest) -> None:
-    """Route the log and the progress of HiGHS to the supervisor."""
+    """Forward the log and the progress of HiGHS to the supervisor."""
     supervisor = request.supervisor
     highs.setOptionValue("log_to_console", False)
     highs.setOptionValue("output_flag", True)
@@ -226,7 +228,7 @@ def _listen(highs: Any, request: RunRequest) -> None:
 
 
 def _read(highspy: Any, highs: Any, model: LinearModel) -> RunReport:
-    """Read status, incumbent, bound and nodes back."""
+    """Read status, incumbent, bound and nodes."""
     known, message = ended(Highs.title, highs.getModelStatus().name, _STATUSES)
     info = highs.getInfo()
     solution = highs.getSolution()

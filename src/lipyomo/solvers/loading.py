@@ -1,4 +1,4 @@
-"""Solutions on their way back into Pyomo."""
+"""Loading of solutions into Pyomo models."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class MatrixSolutionLoader(SolutionLoader):
     Parameters
     ----------
     pyomo_model : BlockData
-        Where import suffixes are filled in.
+        The model whose import suffixes are filled.
     model : LinearModel
     x : numpy.ndarray, shape (columns,), optional
     row_duals : numpy.ndarray, shape (rows,), optional
@@ -56,7 +56,7 @@ class MatrixSolutionLoader(SolutionLoader):
     def _by_variable(
         self, numbers: FloatArray | None, missing: type[Exception], wanted: Sequence[Any] | None
     ) -> ComponentMap:
-        """Numbers by variable; fixed and unused variables have their own value."""
+        """Return numbers by variable; fixed and unused variables have their current value."""
         if numbers is None:
             raise missing()
         values = ComponentMap(zip(self.model.columns, numbers.tolist(), strict=True))
@@ -65,7 +65,7 @@ class MatrixSolutionLoader(SolutionLoader):
         return ComponentMap((var, values.get(var, var.value)) for var in wanted)
 
     def get_duals(self, cons_to_load: Sequence[Any] | None = None) -> dict[Any, float]:
-        """Return the dual values of a continuous model; a range has the sum of its two rows."""
+        """Return the duals of a continuous model; a range constraint has the sum of two rows."""
         if self._row_duals is None:
             raise NoDualsError()
         duals: dict[Any, float] = {}
@@ -77,7 +77,7 @@ class MatrixSolutionLoader(SolutionLoader):
         return {constraint: duals[constraint] for constraint in cons_to_load}
 
     def load_import_suffixes(self) -> None:
-        """Fill the model's ``dual`` and ``rc`` suffixes, as far as there are values for them."""
+        """Fill the model's ``dual`` and ``rc`` suffixes, if values are available."""
         if self._pyomo_model is None:
             return
         suffixes = self._collect_and_clear_import_suffixes()

@@ -1,4 +1,4 @@
-"""A model as matrices: the form in which models travel to the solvers."""
+"""Models as matrices, as they are passed to the solvers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lipyomo.solvers.quadratic import OrderedSet, QuadraticForm, QuadraticRow
 
 
 class Feature(StrEnum):
-    """What a model may ask for beyond linear rows."""
+    """A property of models beyond linear rows, which a solver may not support."""
 
     QUADRATIC_OBJECTIVE = "quadratic objectives"
     NONCONVEX_OBJECTIVE = "quadratic objectives that are not convex"
@@ -29,9 +29,9 @@ class Feature(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class LinearModel:
-    """A linear model, perhaps with quadratic terms: an optimum over rows and bounds.
+    """A mixed-integer linear model, possibly with quadratic terms and special ordered sets.
 
-    The objective is ``c x + offset`` plus a quadratic form, if there is one.
+    The objective is ``c x + offset``, plus a quadratic form if there is one.
 
     The constraints are ``row_lower <= A x <= row_upper`` and ``lower <= x <= upper``.
 
@@ -46,15 +46,15 @@ class LinearModel:
     integer : numpy.ndarray of bool, shape (columns,)
     maximise : bool
     columns : list of VarData
-        The Pyomo variables, one a column.  Fixed and unused variables have no column.
+        The Pyomo variable of each column.  Fixed and unused variables have no column.
     constraints : list of ConstraintData
         The Pyomo constraint of each row; a range constraint has two rows.
     infeasible : str, optional
-        Set if the model was seen to be infeasible while it was compiled.
+        Set if the compilation has found the model to be infeasible.
     fractional : str, optional
-        Set if a discrete variable is fixed between integers, which no integer point is.
+        Set if a discrete variable is fixed between integers, so that no integer point is feasible.
     quadratic : QuadraticForm, optional
-        What the objective has beside ``c x + offset``.
+        Quadratic part of the objective.
     quadratic_rows : tuple of QuadraticRow
     sets : tuple of OrderedSet
     """
@@ -88,7 +88,7 @@ class LinearModel:
 
     @property
     def features(self) -> dict[Feature, str]:
-        """What the model asks for beyond linear rows, with the name of a component that does."""
+        """The features that the model needs, each with the name of a component that needs it."""
         found: dict[Feature, str] = {}
         if self.quadratic is not None:
             found[Feature.QUADRATIC_OBJECTIVE] = "the objective"
@@ -108,7 +108,7 @@ class LinearModel:
         return found
 
     def _unbounded_member(self) -> str | None:
-        """A member of an ordered set that neither its bounds nor rows keep finite, by name."""
+        """Return the name of an ordered set's member without finite bounds, explicit or implied."""
         if not self.sets:
             return None
         finite = self._finite_columns()
@@ -120,13 +120,13 @@ class LinearModel:
         return None
 
     def _finite_columns(self) -> BoolArray:
-        """Whether bounds of a column, or what rows imply from those of others, are finite."""
+        """Return which columns have finite bounds, explicit or implied by rows."""
         entries = self.matrix.tocoo()
         rows, columns, positive = entries.row, entries.col, entries.data > 0.0
         known = np.array([np.isfinite(self.lower), np.isfinite(self.upper)])
         while True:
             before = known.sum()
-            # Where the smallest value of the other terms is finite, an upper side bounds the term.
+            # An upper bound of a row bounds a term if the minimum of the other terms is finite.
             for side, sign in ((self.row_upper, positive), (self.row_lower, ~positive)):
                 missing = ~known[np.where(sign, 0, 1), columns]
                 others = np.bincount(rows, missing, self.size[0])[rows] - missing
@@ -136,7 +136,7 @@ class LinearModel:
                 return np.asarray(known.all(axis=0))
 
     def costs_are_convex(self) -> bool:
-        """Whether a minimum of the objective is one of a convex function."""
+        """Return whether the objective is convex if minimised, concave if maximised."""
         if self.quadratic is None:
             return True
         form = self.quadratic.negated() if self.maximise else self.quadratic
@@ -144,7 +144,7 @@ class LinearModel:
 
     @property
     def sides(self) -> tuple[list[str], list[float]]:
-        """E, L or G for each row, and its right-hand side."""
+        """The sense (E, L or G) of each row, and its right-hand side."""
         below = np.isfinite(self.row_upper)
         equal = self.row_lower == self.row_upper
         letters = np.where(equal, "E", np.where(below, "L", "G"))
@@ -155,7 +155,7 @@ class LinearModel:
         return replace(self, integer=np.zeros_like(self.integer), fractional=None, sets=())
 
     def without_objective(self) -> LinearModel:
-        """Return the feasibility problem: the same constraints, nothing to optimise."""
+        """Return the feasibility problem: the same constraints without an objective."""
         return replace(self, cost=np.zeros_like(self.cost), offset=0.0, quadratic=None)
 
     def as_minimisation(self) -> LinearModel:
@@ -191,6 +191,6 @@ class LinearModel:
         return max([flat, *rows, *(entry.violation(x) for entry in self.sets)])
 
     def vector(self, values: Mapping[Any, float]) -> FloatArray:
-        """Arrange values by variable as a vector; NaN where there is none."""
+        """Convert values by variable to a vector; NaN where a value is missing."""
         found = (values.get(var) for var in self.columns)
         return np.array([math.nan if v is None else float(v) for v in found], dtype=np.float64)

@@ -1,7 +1,7 @@
-"""Free MPS files in full precision, for solvers that read files.
+"""Writer of free MPS files in full precision, for solvers that read files.
 
-Columns are named C0, C1, ... and rows R0, R1, ..., so that no name of the model can disturb a
-reader.  The constant of the objective becomes a fixed column, since readers disagree on its sign.
+Columns are named C0, C1, ... and rows R0, R1, ..., since names of the model may be invalid in MPS
+files.  The objective's constant becomes a fixed column, since readers disagree on its sign.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.solvers.matrices import LinearModel
 
 CONSTANT = "CONSTANT"
-"""Name of the column, fixed at one, whose cost is the objective's constant."""
+"""Name of the column that is fixed at one and has the objective's constant as its cost."""
 
 
 def write_mps(model: LinearModel, path: Path, with_sets: bool = False) -> None:
@@ -25,11 +25,11 @@ def write_mps(model: LinearModel, path: Path, with_sets: bool = False) -> None:
     Parameters
     ----------
     model : LinearModel
-        A maximisation is written as such (section OBJSENSE), which not every reader knows.
+        A maximisation is written as such (section OBJSENSE), which not every reader supports.
         Quadratic terms are left out.
     path : Path
     with_sets : bool, optional
-        Whether to write special ordered sets, which not every reader knows.
+        Whether to write special ordered sets, which not every reader supports.
     """
     with path.open("w", encoding="ascii") as file:
         file.writelines(_lines(model, with_sets))
@@ -67,7 +67,7 @@ def _lines(model: LinearModel, with_sets: bool) -> Iterator[str]:
 
 
 def _columns(model: LinearModel) -> Iterator[str]:
-    """Yield the matrix by columns; markers open and close runs of integers."""
+    """Yield the matrix by columns; markers enclose blocks of integer columns."""
     starts = model.matrix.indptr.tolist()
     rows = model.matrix.indices.tolist()
     values = model.matrix.data.tolist()
@@ -87,7 +87,7 @@ def _columns(model: LinearModel) -> Iterator[str]:
 
 
 def _bounds(model: LinearModel) -> Iterator[str]:
-    """Yield both bounds of every column; nothing is left to a reader's defaults."""
+    """Yield both bounds of every column, so that readers' defaults do not matter."""
     for column, (low, high) in enumerate(
         zip(model.lower.tolist(), model.upper.tolist(), strict=True)
     ):

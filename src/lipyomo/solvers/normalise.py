@@ -1,7 +1,7 @@
-"""One meaning for every solver's answer.
+"""Normalisation of the solvers' answers.
 
-Solvers differ in the sign of infinite bounds, in what "optimal" leaves open, and in whether bound
-and incumbent fit together.  Here that is settled from the numbers.
+Solvers differ in the sign of infinite bounds, in the gap left by "optimal", and in whether bound
+and incumbent are consistent.  Here all of that is derived from the numbers.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from lipyomo.solvers.runs import RunReport
 from lipyomo.solvers.status import INFINITE, SolveStatus
 
 TOLERANCE = 1e-5
-"""What a solver's tolerances may make of equal numbers, such as a switch and an integer."""
+"""Largest difference, due to a solver's tolerances, of numbers that count as equal."""
 GROSS = 1e-3
-"""A point that violates the model by more is no solution, whatever a solver tolerates."""
+"""Violation beyond which a solver's point is rejected."""
 
 
 @dataclass(frozen=True)
 class Final:
-    """A normalised answer; see `SolveOutcome` for the meaning of the fields."""
+    """A normalised answer; see `SolveOutcome` for the fields."""
 
     status: SolveStatus
     x: FloatArray | None
@@ -38,19 +38,19 @@ class Final:
 
 
 def no_bound(maximise: bool) -> float:
-    """Return the bound that says nothing: +inf for a maximum, -inf for a minimum."""
+    """Return the trivial bound: +inf for a maximisation, -inf for a minimisation."""
     return math.inf if maximise else -math.inf
 
 
 def normalise(model: LinearModel, report: RunReport, start: FloatArray | None) -> Final:
-    """Settle status, incumbent and bound of a report.
+    """Derive status, incumbent and bound from a solver's report.
 
     Parameters
     ----------
     model : LinearModel
     report : RunReport
     start : numpy.ndarray, optional
-        The point that the solver was given.  If it is complete and feasible, the answer must not
+        The start passed to the solver.  If it is complete and feasible, the answer must not
         contradict it.
 
     Returns
@@ -87,7 +87,7 @@ def normalise(model: LinearModel, report: RunReport, start: FloatArray | None) -
 
 
 def ending(incumbent: float, bound: float) -> SolveStatus:
-    """Return what a claimed optimum is: one, or a gap in double precision."""
+    """Return OPTIMAL if incumbent and bound agree up to `EQUAL`, otherwise GAP."""
     closed = abs(incumbent - bound) <= EQUAL * max(1.0, abs(incumbent))
     return SolveStatus.OPTIMAL if closed else SolveStatus.GAP
 
@@ -95,7 +95,7 @@ def ending(incumbent: float, bound: float) -> SolveStatus:
 def true_bound(
     status: SolveStatus, bound: float | None, incumbent: float | None, maximise: bool
 ) -> float:
-    """Return a true dual bound in the model's sense."""
+    """Return a valid dual bound in the model's sense."""
     nothing = no_bound(maximise)
     if status is SolveStatus.INFEASIBLE:
         # The supremum over the empty set.
@@ -105,7 +105,7 @@ def true_bound(
     if bound is None or math.isnan(bound) or abs(bound) >= INFINITE:
         return nothing
     if incumbent is not None:
-        # Tolerances may put the incumbent beyond the bound; a bound must cover it.
+        # Due to tolerances the incumbent may exceed the bound, which is then widened.
         bound = max(bound, incumbent) if maximise else min(bound, incumbent)
     return bound
 
@@ -138,11 +138,11 @@ CONDITIONS = {
     SolveStatus.SIZE_LIMIT: TerminationCondition.licensingProblems,
     SolveStatus.ERROR: TerminationCondition.error,
 }
-"""Pyomo's word for each status."""
+"""Pyomo's termination condition for each status."""
 
 
 def status_of(condition: Any) -> SolveStatus:
-    """Return the status for Pyomo's `TerminationCondition`, as foreign adapters report it."""
+    """Return the status for a `TerminationCondition` of other adapters."""
     if condition is TerminationCondition.objectiveLimit:
         return SolveStatus.LIMIT
     found = (status for status, known in CONDITIONS.items() if condition is known)

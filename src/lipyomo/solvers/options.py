@@ -1,4 +1,4 @@
-"""The knobs that mean the same for every solver."""
+"""Options that have the same meaning for every solver."""
 
 from __future__ import annotations
 
@@ -15,35 +15,34 @@ Native = str | int | float | bool
 
 @dataclass(frozen=True)
 class SolverOptions:
-    """What to ask of a solver, whichever it is.
+    """Options of a solve, independent of the solver.
 
     A solve stops as soon as ``|incumbent - bound| <= abs_gap`` or
-    ``|incumbent - bound| <= rel_gap * |incumbent|``.  What is left at None is taken from
+    ``|incumbent - bound| <= rel_gap * |incumbent|``.  Options that are None are taken from
     ``solvers.toml`` (whose packaged version sets ``rel_gap = 1e-6``, ``abs_gap = 1e-9`` and
-    ``integrality_tolerance = 1e-6``, or 1e-9 for HiGHS), and from the solver itself if nothing is
-    said there.
+    ``integrality_tolerance = 1e-6``, or 1e-9 for HiGHS), otherwise the solver's default is used.
 
     Parameters
     ----------
     time_limit : float, optional
-        Wall-clock seconds, counted from the call: reading the model counts.
+        Wall-clock seconds from the call on, including the compilation of the model.
     threads : int, optional
         Number of threads; at least 1.
     rel_gap, abs_gap : float, optional
         See above.
     integrality_tolerance : float, optional
-        How far from an integer a discrete variable may be, in (0, 0.5).
+        Largest distance of a discrete variable to an integer, in (0, 0.5).
     node_limit : int, optional
-        Most branch-and-bound nodes.
+        Largest number of branch-and-bound nodes.
     log : bool, optional
-        Print the solver's log while it runs.  The log is kept in the outcome in any case.
+        Print the solver's log while it runs.  The log is stored in the outcome in any case.
     native : mapping, optional
-        The solver's own options by their own names, validated against the solver.
+        The solver's own options by their own names, validated by the solver.
 
     Raises
     ------
     SolverError
-        If a value is out of range; the message names the knob.
+        If a value is out of range; the message names the option.
     """
 
     time_limit: float | None = None
@@ -61,13 +60,13 @@ class SolverOptions:
             check_knob(name, getattr(self, name))
 
     def with_defaults(self, defaults: Mapping[str, Any]) -> SolverOptions:
-        """Return a copy in which `defaults` fill in what was left open.
+        """Return a copy in which options that are None have values of `defaults`.
 
         Parameters
         ----------
         defaults : mapping
-            Knob names to values, as an entry of ``solvers.toml`` holds them; its native options,
-            under ``options``, are overridden by those already here.
+            Values by option, as in an entry of ``solvers.toml``; its native options, under
+            ``options``, are overridden by those given here.
         """
         changes: dict[str, Any] = {
             name: value
@@ -82,7 +81,7 @@ KNOBS = tuple(entry.name for entry in fields(SolverOptions) if entry.name != "na
 
 
 def check_knob(name: str, value: object) -> None:
-    """Raise `SolverError` unless `value` is right for the knob `name`."""
+    """Raise `SolverError` unless `value` is valid for the option `name`."""
     if value is None:
         return
     if name == "log":

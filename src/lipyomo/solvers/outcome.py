@@ -1,4 +1,4 @@
-"""The normalised view on Pyomo's `Results`."""
+"""Normalised results of solves."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lipyomo.solvers.status import SolveStatus
 
 @dataclass(frozen=True, eq=False)
 class SolveOutcome:
-    """How a solve ended, in the same words and with the same signs for every solver.
+    """The result of a solve, with the same status and sign conventions for every solver.
 
     Parameters
     ----------
@@ -23,26 +23,26 @@ class SolveOutcome:
     incumbent : float or None
         Objective of the best solution, recomputed from the model's numbers; None without one.
     bound : float
-        Dual bound in the model's sense: no feasible point is better than this (up to the solver's
+        Dual bound in the model's sense: no feasible point is better (up to the solver's
         floating-point tolerances).  ``+inf`` (maximisation) or ``-inf`` (minimisation) if there is
-        none; the other way round if the model is infeasible.
+        none; with the opposite sign if the model is infeasible.
     nodes : int
         Branch-and-bound nodes.
     seconds : float
-        Wall-clock seconds in the solver, model transfer included.
+        Wall-clock seconds of the solver, including the transfer of the model.
     log : str
         The solver's log.
     solver : str
-        The name under which the solver is registered.
+        The registered name of the solver.
     version : str
     message : str
-        What else is to be said, errors above all.
+        Additional information, mostly on errors.
     violation : float
         Largest violation of a constraint, a bound or an integrality by the incumbent.
     notes : tuple of str
-        Why other solvers were passed over.
+        Why other solvers were skipped.
     results : Results
-        What Pyomo's contract returns.
+        Pyomo's results.
     """
 
     status: SolveStatus
@@ -78,7 +78,7 @@ class SolveOutcome:
         return self.results.solution_loader.get_vars()
 
     def value(self, var: Any) -> float:
-        """Return the value of one variable; a fixed or unused one has its own value."""
+        """Return the value of one variable; of a fixed or unused one, its current value."""
         self._need_incumbent()
         return float(self.results.solution_loader.get_vars([var])[var])
 
@@ -98,7 +98,7 @@ class SolveOutcome:
 def outcome_of(
     results: Any, solver: str, maximise: bool, seconds: float, notes: tuple[str, ...] = ()
 ) -> SolveOutcome:
-    """View Pyomo's `Results`, from this package's adapters or from any other.
+    """Convert Pyomo's `Results`, of the adapters of this package or any other one.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def outcome_of(
     maximise : bool
         The sense of the model.
     seconds : float
-        Wall-clock seconds, used if the results hold none.
+        Wall-clock seconds, used if the results have none.
     notes : tuple of str
     """
     extra, wall_time = results.extra_info, results.timing_info.wall_time
@@ -136,7 +136,7 @@ def outcome_of(
 
 
 def _of_foreign(results: Any, maximise: bool) -> tuple[SolveStatus, float | None, float, str]:
-    """Status, incumbent, bound and message of an adapter that is not ours."""
+    """Return status, incumbent, bound and message of results of other adapters."""
     status, message = status_of(results.termination_condition), ""
     incumbent = results.incumbent_objective
     if status in (SolveStatus.INFEASIBLE, SolveStatus.UNBOUNDED):
@@ -144,7 +144,7 @@ def _of_foreign(results: Any, maximise: bool) -> tuple[SolveStatus, float | None
     bound = true_bound(status, results.objective_bound, incumbent, maximise)
     if status is SolveStatus.OPTIMAL and incumbent is None:
         if results.solution_loader is not None and results.solution_status.value > 0:
-            # A model without an objective: the point is all there is.
+            # A model without an objective, for which any feasible point is optimal.
             incumbent = bound = 0.0
         else:
             status, bound = SolveStatus.ERROR, no_bound(maximise)

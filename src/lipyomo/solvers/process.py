@@ -1,8 +1,8 @@
-"""Solves in a process of their own, for solvers that on large models do not look at the clock.
+"""Solves in a child process, for solvers that exceed the time limit on large models.
 
-HiGHS asks neither its time limit nor its callbacks during presolve and some other steps, which take
-minutes on models of millions of terms.  The process is ended instead; what it has told of by then,
-its bound and its best point, is the answer.
+HiGHS checks neither its time limit nor its callbacks during presolve and some other steps, which
+take minutes on models of millions of terms.  Therefore the process is killed at the time limit; the
+last bound and the best point that it has sent are the answer.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from lipyomo.solvers.status import Progress, SolveStatus
 from lipyomo.solvers.supervise import Supervisor
 
 UNSENT = ("supervisor", "found")
-"""What of a request stays in this process."""
+"""Fields of a request that are not sent to the child process."""
 
 Solve = Callable[[LinearModel, RunRequest], RunReport]
 
 
 def solve_in_process(solve: Solve, model: LinearModel, request: RunRequest) -> RunReport:
-    """Call `solve` in a process of its own, which ends with the time limit and with Ctrl-C.
+    """Call `solve` in a child process, which is killed at the time limit and by Ctrl-C.
 
     Parameters
     ----------
     solve : callable
-        Of a module.  It tells ``request.supervisor`` of its bounds and ``request.found`` of points.
+        At module level.  It reports bounds to ``request.supervisor``, points to ``request.found``.
     model : LinearModel
     request : RunRequest
 
     Returns
     -------
     RunReport
-        As `solve` returned it; the last bound and point that it told of if it was ended.
+        The report of `solve`, or the last bound and point that it has sent if it was killed.
     """
     halt = threading.Event()
     return request.supervisor.run(lambda: _listen(solve, model, request, halt), halt.set)
@@ -50,7 +50,7 @@ def solve_in_process(solve: Solve, model: LinearModel, request: RunRequest) -> R
 def _listen(
     solve: Solve, model: LinearModel, request: RunRequest, halt: threading.Event
 ) -> RunReport:
-    """Follow the other process to its end."""
+    """Receive messages of the child process until it ends or must be killed."""
     limit, began = request.time_limit, time.perf_counter()
     last = math.inf if limit is None else limit + MOMENT
     asked = {name: value for name, value in vars(request).items() if name not in UNSENT}
@@ -87,7 +87,7 @@ def _solve(
     asked: Mapping[str, Any],
     began: float,
 ) -> RunReport:
-    """The call in the other process, whose start counts."""
+    """Run the solve in the child process; its start-up counts against the time limit."""
     supervisor = Supervisor(
         progress=lambda report: send("progress", report), write=lambda text: send("log", text)
     )

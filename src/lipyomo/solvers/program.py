@@ -1,4 +1,4 @@
-"""Programs that solve: what they print is followed, and they end when they are told to."""
+"""External programs, whose output is read while they run, and which can be interrupted."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from lipyomo.base.errors import SolverError
 from lipyomo.base.system.processes import GRACE
 
 PIECE = 1 << 16
-"""Bytes of a line that are read at once; the reading of a longer answer ends there."""
+"""Bytes of a line that are read at once, and limit of the length of an `answer`."""
 
 
 class Program:
-    """A program that runs once.
+    """A program that is run once.
 
     Parameters
     ----------
     command : sequence of str
     folder : Path, optional
-        Where it runs.
+        Its working directory.
     limit : float, optional
-        Seconds after which it is told to end.
+        Seconds after which it is interrupted.
     gently : bool, optional
-        Whether it may then finish what it does, for a moment, before it is killed.
+        Whether it gets a signal to finish and `GRACE` seconds before it is killed.
 
     Attributes
     ----------
     late : bool
-        Whether it was told to end because its time was over.
+        Whether it was interrupted at its time limit.
     return_code : int
-        Of the program, once it has ended.
+        Exit code, once the program has ended.
     """
 
     def __init__(
@@ -56,20 +56,20 @@ class Program:
         self.late = False
 
     def run(self, take: Callable[[str], bool | None]) -> None:
-        """Start it, follow its output, and wait for its end.
+        """Start the program, read its output, and wait for its end.
 
         Parameters
         ----------
         take : callable
-            Is given each line with its end, in pieces where it is long; the last one may be torn.
-            Once it returns True the program is killed.
+            Called with each line including its end; long lines come in pieces, and the last one may
+            be incomplete.  Once it returns True the program is killed.
 
         Raises
         ------
         SolverError
             If the program cannot be started.
         """
-        # A session of its own: the terminal's Ctrl-C must reach it through `interrupt` only.
+        # In a new session, so that Ctrl-C in the terminal reaches it by `interrupt` only.
         try:
             process = subprocess.Popen(
                 self._command,
@@ -96,7 +96,7 @@ class Program:
             timer.cancel()
 
     def interrupt(self) -> None:
-        """Tell the program to finish; kill it if it does not."""
+        """Interrupt the program; kill it if it does not finish."""
         if not self._started.wait(GRACE) or self._process is None:
             return
         _signal(self._process, self._gently)
@@ -116,7 +116,7 @@ class Program:
 
 
 def answer(command: Sequence[str], patience: float) -> str:
-    """Return what a program prints, if it prints on and on, the first `PIECE` characters or more.
+    """Return the output of a program, which is killed after `PIECE` characters.
 
     Raises
     ------
@@ -137,7 +137,7 @@ def answer(command: Sequence[str], patience: float) -> str:
 
 
 def _signal(process: subprocess.Popen[bytes], gently: bool) -> None:
-    """Tell a program, and those that it has started, to finish; or end them."""
+    """Interrupt (gently) or kill a program and its child processes."""
     if os.name != "posix":
         process.kill()
         return

@@ -1,4 +1,4 @@
-"""What goes beyond linear rows: quadratic terms and special ordered sets, by column."""
+"""Quadratic terms and special ordered sets of a `LinearModel`, by column."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lipyomo.base.system.memory import BATCH
 
 @dataclass(frozen=True, eq=False)
 class QuadraticForm:
-    """``sum_k value_k x_{first_k} x_{second_k}`` with ``first_k <= second_k``, no pair twice.
+    """``sum_k value_k x_{first_k} x_{second_k}`` with distinct pairs ``first_k <= second_k``.
 
     Parameters
     ----------
@@ -28,24 +28,24 @@ class QuadraticForm:
     values: list[float]
 
     def at(self, x: FloatArray) -> float:
-        """Value at a point, by exact summation."""
+        """Return the value at a point, by exact summation."""
         pairs = zip(self.first, self.second, self.values, strict=True)
         return math.fsum(v * float(x[i]) * float(x[j]) for i, j, v in pairs)
 
     def negated(self) -> QuadraticForm:
-        """The form with the other sign."""
+        """Return the form with the opposite sign."""
         return replace(self, values=[-v for v in self.values])
 
     def matrix(self, columns: int) -> sp.csc_array:
-        """Symmetric Q with the form ``x^T Q x``."""
+        """Return the symmetric Q for which the form is ``x^T Q x``."""
         half = sp.coo_array((self.values, (self.first, self.second)), shape=(columns, columns))
         return sp.csc_array(0.5 * (half + half.T))
 
     def is_convex(self) -> bool:
-        """Whether the form is certainly convex, up to rounding.
+        """Whether the form is known to be convex, up to rounding.
 
-        Forms in so many columns that their dense matrix is more than a batch count as convex only
-        if their diagonal dominates.
+        Forms whose dense matrix would exceed `BATCH` bytes only count as convex if they are
+        diagonally dominant.
         """
         used = sorted(set(self.first) | set(self.second))
         place = {column: k for k, column in enumerate(used)}
@@ -82,12 +82,12 @@ class QuadraticRow:
     constraint: Any
 
     def is_convex(self) -> bool:
-        """Whether the points that satisfy the row certainly form a convex set."""
+        """Whether the row's feasible set is known to be convex."""
         above = math.isinf(self.upper) or self.form.is_convex()
         return above and (math.isinf(self.lower) or self.form.negated().is_convex())
 
     def is_cone(self, floor: FloatArray) -> bool:
-        """Whether this is a second-order cone, ``sum_k a_k x_k^2 <= b t^2`` with t at least 0.
+        """Whether this is a second-order cone ``sum_k a_k x_k^2 <= b t^2`` with ``t >= 0``.
 
         Parameters
         ----------
@@ -105,7 +105,7 @@ class QuadraticRow:
         )
 
     def violation(self, x: FloatArray) -> float:
-        """Violation at a point, divided by the largest coefficient if that exceeds 1."""
+        """Return the violation at a point, divided by max(1, largest |coefficient|)."""
         at = self.form.at(x) + math.fsum(
             c * float(x[j]) for j, c in zip(self.columns, self.coefs, strict=True)
         )
@@ -115,7 +115,7 @@ class QuadraticRow:
 
 @dataclass(frozen=True, eq=False)
 class OrderedSet:
-    """A special ordered set: at most `kind` entries, neighbours by weight, may be non-zero.
+    """A special ordered set: at most `kind` entries, adjacent by weight, may be nonzero.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ class OrderedSet:
     constraint: Any
 
     def violation(self, x: FloatArray) -> float:
-        """Size of the largest entry beyond the best `kind` neighbours."""
+        """Return the largest entry outside the best choice of `kind` adjacent entries."""
         sizes = np.abs(x[self.columns])
         if sizes.size <= self.kind:
             return 0.0

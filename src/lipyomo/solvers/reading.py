@@ -1,4 +1,4 @@
-"""Reading the components of a Pyomo model, by Pyomo's walker of quadratic expressions."""
+"""Reader of a Pyomo model's components, based on Pyomo's walker of quadratic expressions."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ ORDER = SortComponents.ORDERED_INDICES
 
 
 def numbers(values: Iterable[Any]) -> FloatArray:
-    """Numbers as an array; NaN for what Pyomo marks as none.
+    """Convert numbers to an array; NaN for Pyomo's `InvalidNumber`.
 
     Raises
     ------
     TypeError, ValueError
-        If one is neither.
+        If a value is neither.
     """
     found = list(values)
     try:
@@ -36,17 +36,17 @@ def numbers(values: Iterable[Any]) -> FloatArray:
 
 
 class Reader:
-    """Reads a model's components, over the variables of all that it meets.
+    """Reader of a model's components, which numbers all variables in them.
 
     Attributes
     ----------
     place : dict of int to int
-        By id of a variable, its position in the order in which they appear.
+        Position of a variable, in the order of appearance, by its id.
     constraints, kinds, sides, offsets : list
-        Of the linear rows: 1 stands for at most its side, -1 for at least, 0 for equal; the offset
-        is the constant in the row's body.
+        Of the linear rows: the Pyomo constraint, 1 for ``<=``, -1 for ``>=`` or 0 for ``==``, the
+        right-hand side, and the constant in the body.
     entries : tuple of lists
-        Row, place and coefficient of each entry of the matrix.
+        Row, place and coefficient of each matrix entry.
     """
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class Reader:
         self._parts: list[tuple[IntArray, IntArray, FloatArray]] = []
 
     def form(self, component: Any, expression: Any) -> Any:
-        """An expression in parts; refused by name if there is more than quadratic terms."""
+        """Decompose an expression; raise an error if it is neither linear nor quadratic."""
         found = self._walk(expression)
         if found.nonlinear is not None:
             kind = "objective" if component.ctype is Objective else "constraint"
@@ -73,7 +73,7 @@ class Reader:
         return found
 
     def places(self, variables: Iterable[Any]) -> IntArray:
-        """The places of variables, fixed ones included."""
+        """Return the places of variables, including fixed ones."""
         found = []
         for variable in variables:
             if id(variable) not in self.place:
@@ -84,7 +84,7 @@ class Reader:
         return np.array(found, dtype=np.intp)
 
     def add(self, con: Any, form: Any, low: float, high: float) -> None:
-        """Enter a linear constraint: an equation, or a row for each side that it has."""
+        """Add a linear constraint: an equation, or a row for each finite bound."""
         rows, places, data = self.entries
         for kind, side in ((0, high),) if low == high else ((1, high), (-1, low)):
             if side != kind * math.inf:
@@ -97,7 +97,7 @@ class Reader:
                 self.offsets.append(form.constant)
 
     def add_matrix(self, members: list[MatrixRowData]) -> None:
-        """Enter equations that are held as a matrix."""
+        """Add equations that are stored as a matrix."""
         component = members[0].parent_component()
         found, sides = component.entries(members)
         places = self.places(component.variables)
@@ -108,7 +108,7 @@ class Reader:
         self.offsets += [0.0] * len(members)
 
     def matrix(self) -> sp.csc_array:
-        """The coefficients of all rows, shape (rows, places)."""
+        """Return the coefficients of all rows, shape (rows, places)."""
         rows, places, data = self.entries
         plain = np.array(rows, dtype=np.intp), np.array(places, dtype=np.intp), numbers(data)
         row, place, coefs = map(np.concatenate, zip(plain, *self._parts, strict=True))
@@ -119,30 +119,30 @@ class Reader:
         return found
 
     def fixed(self) -> dict[int, float]:
-        """Values of fixed variables by place; forms that were read hold none."""
+        """Return values of fixed variables by place; in forms they are constants already."""
         return {self.place[key]: float(var.value) for key, var in self._fixed.items()}
 
     def keep(self, used: BoolArray) -> list[Any]:
-        """The variables at the places in use, which are the only ones from now on."""
+        """Drop unused places, renumber the others, and return their variables."""
         known = {self.place[key]: var for key, var in (self._free | self._fixed).items()}
         shifted = np.cumsum(used) - 1
         self.place = {key: int(shifted[place]) for key, place in self.place.items()}
         return [known[place] for place in np.flatnonzero(used).tolist()]
 
     def quadratic(self, form: Any) -> QuadraticForm:
-        """The quadratic part of a form."""
+        """Convert the quadratic part of a form."""
         pairs = [sorted((self.place[one], self.place[two])) for one, two in form.quadratic]
         values = numbers(form.quadratic.values()).tolist()
         return QuadraticForm([pair[0] for pair in pairs], [pair[1] for pair in pairs], values)
 
     def row(self, con: Any, form: Any, low: float, high: float) -> QuadraticRow:
-        """A quadratic constraint."""
+        """Convert a quadratic constraint."""
         at = [self.place[key] for key in form.linear]
         coefs = numbers(form.linear.values()).tolist()
         lower, upper = numbers([low - form.constant, high - form.constant]).tolist()
         return QuadraticRow(self.quadratic(form), at, coefs, lower, upper, con)
 
     def set(self, con: Any, members: list[tuple[Any, float]]) -> OrderedSet:
-        """A special ordered set."""
+        """Convert a special ordered set."""
         at = [self.place[id(var)] for var, _ in members]
         return OrderedSet(int(con.level), at, [weight for _, weight in members], con)

@@ -1,4 +1,4 @@
-"""Solvers by name: which there are, which can be used here, and which one takes a model."""
+"""Solvers by name: known and available ones, and the choice of one that supports a model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ AUTO = "auto"
 
 @dataclass(frozen=True)
 class Choice:
-    """A solver that takes a model.
+    """A solver that supports a model.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Choice:
         The registered name.
     solver : SolverBase
     notes : tuple of str
-        Why others, that were to be preferred, were passed over.
+        Why solvers of higher priority were skipped.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Choice:
 
 
 def resolve_settings(settings: SettingsLike) -> SolverSettings:
-    """Return settings as they are, or read them; see `load_settings`."""
+    """Return given settings, or read them from a file; see `load_settings`."""
     return settings if isinstance(settings, SolverSettings) else load_settings(settings)
 
 
@@ -74,12 +74,12 @@ def make_solver(entry: SolverEntry, source: str, time_limit: float | None = None
 
 
 def program_of(kind: type, entry: SolverEntry, source: str) -> dict[str, str]:
-    """The program of an entry, as an argument of the adapter's class; nothing if it has none.
+    """Return an entry's program as a keyword of the adapter's class; empty if it has none.
 
     Raises
     ------
     SolverError
-        If the adapter calls no program.
+        If the adapter does not run a program.
     """
     if entry.executable is None:
         return {}
@@ -92,15 +92,15 @@ def program_of(kind: type, entry: SolverEntry, source: str) -> dict[str, str]:
 
 
 def get_solver(name: str, settings: SettingsLike = None, time_limit: float | None = None) -> Any:
-    """Return a solver by name, ready to use and configured as ``solvers.toml`` says.
+    """Return a solver by name, available and configured according to ``solvers.toml``.
 
     Parameters
     ----------
     name : str
-        A name in ``solvers.toml``; ``auto`` stands for the first that can be used.
+        A name in ``solvers.toml``; ``auto`` stands for the first available one.
     settings : SolverSettings or path, optional
     time_limit : float, optional
-        Seconds, also for a program that is asked whether it is one.
+        Seconds; also limits queries to a solver's program.
 
     Returns
     -------
@@ -110,8 +110,8 @@ def get_solver(name: str, settings: SettingsLike = None, time_limit: float | Non
     Raises
     ------
     SolverError
-        If there is no such solver, if it is not installed or has no licence, or if an option of its
-        entry is not one of the solver's; the message holds what to do.
+        If the solver is unknown, not installed or has no licence, or if it refuses an option of its
+        entry; the message has a remedy.
     """
     settings = resolve_settings(settings)
     if name == AUTO:
@@ -127,12 +127,12 @@ def get_solver(name: str, settings: SettingsLike = None, time_limit: float | Non
 
 
 def configure(solver: Any, entry: SolverEntry, settings: SolverSettings) -> None:
-    """Set a solver's configuration to what the settings say.
+    """Configure a solver according to the settings.
 
     Raises
     ------
     SolverError
-        If a native option of the entry is not one of the solver's.
+        If the solver refuses a native option of the entry.
     """
     for option, value in entry.options.items():
         _check_option(settings, entry, solver, option, value)
@@ -144,7 +144,7 @@ def configure(solver: Any, entry: SolverEntry, settings: SolverSettings) -> None
 
 
 def available_solvers(settings: SettingsLike = None) -> list[str]:
-    """Return the names that can be used here: those of ``auto`` in its order, then the others."""
+    """Return the names of available solvers: those of ``auto`` in its order, then the others."""
     settings = resolve_settings(settings)
     return [name for name in settings.names if _usable(settings.entries[name], settings.source)]
 
@@ -152,7 +152,7 @@ def available_solvers(settings: SettingsLike = None) -> list[str]:
 def choose_solver(
     model: Any, solver: str = AUTO, settings: SettingsLike = None, fallback: bool = True
 ) -> Choice:
-    """Find the solver that takes a model, by its size, before anything is passed to a solver.
+    """Choose a solver that supports a model's features and size, before the model is passed to it.
 
     Parameters
     ----------
@@ -161,8 +161,8 @@ def choose_solver(
         A name, or ``auto``.
     settings : SolverSettings or path, optional
     fallback : bool
-        Whether to go on to the next solver of ``auto`` if the named one does not take the model.
-        If not, the named one is returned, and will answer with `SolveStatus.SIZE_LIMIT`.
+        Whether to use the next solver of ``auto`` if the model is too large for the named one.
+        Otherwise the named one is returned, which will answer with `SolveStatus.SIZE_LIMIT`.
 
     Returns
     -------
@@ -171,7 +171,8 @@ def choose_solver(
     Raises
     ------
     SolverError
-        If no solver is left; the message says why each was passed over.
+        If no solver is left, or the named one does not support the model's features; the message
+        says why each was skipped.
     """
     linear = model if isinstance(model, LinearModel) else compile_model(model)
     return next(capable_solvers(linear, solver, resolve_settings(settings), fallback))
@@ -184,7 +185,7 @@ def capable_solvers(
     fallback: bool,
     time_limit: float | None = None,
 ) -> Iterator[Choice]:
-    """All solvers that take a model, the one to be preferred first; see `choose_solver`.
+    """Yield the solvers that support a model, by decreasing priority; see `choose_solver`.
 
     Raises
     ------
@@ -203,7 +204,7 @@ def capable_solvers(
         candidate = get_solver(name, settings, time_limit)
         refused = candidate.refusal(model) if isinstance(candidate, MatrixSolver) else None
         if refused is not None and name == solver:
-            # Whoever names a solver wants that one, not an answer of another.
+            # The user has named this solver, so no other one is tried.
             raise SolverError(f"{refused}.  Remedy: choose another solver, or 'auto'")
         note = refused or too_large(entry, candidate, model)
         if note is None or (name == solver and not fallback):
@@ -254,7 +255,7 @@ def _require_available(entry: SolverEntry, solver: Any) -> None:
 def _check_option(
     settings: SolverSettings, entry: SolverEntry, solver: Any, option: str, value: Any
 ) -> None:
-    """Have the solver itself check a native option of the file."""
+    """Let the solver validate a native option of the settings."""
     if not isinstance(solver, MatrixSolver):
         return
     try:
@@ -275,7 +276,7 @@ def _nothing_usable(settings: SolverSettings) -> str:
 
 @dataclass(frozen=True)
 class SolverRow:
-    """One solver as ``lipyomo solvers`` shows it.
+    """One row of the table of ``lipyomo solvers``.
 
     Parameters
     ----------
@@ -284,20 +285,20 @@ class SolverRow:
     title : str
         The solver's own name.
     installed : bool
-        Whether it is there (a licence may still be missing).
+        Whether it is installed (a licence may be missing).
     usable : bool
-        Whether it can solve.
+        Whether it is installed and licensed.
     version : str
         Empty if it is not installed.
     licence : str
     size_limit : str
-        What applies here; empty for none.
+        Size limit of the licence found; empty if there is none.
     auto : int or None
-        Its rank among the solvers that ``auto`` tries, from 1.
+        Its rank among the solvers of ``auto``, from 1.
     install : str
-        The line that installs it.
+        The command that installs it.
     trouble : str
-        Why what is there cannot be used.
+        Why an existing installation cannot be used.
     """
 
     name: str

@@ -1,8 +1,8 @@
-"""Rows that Pyomo sees as constraints and the adapters as matrices.
+"""Affine constraints that are stored as matrices, but are ordinary constraints for Pyomo.
 
-A dense layer has one coefficient for each pair of units, and an object of Pyomo's for each takes
-fifty times the memory and the time of the number itself.  So affine rows stay matrices: a
-constraint writes its expression anew for whoever asks, and keeps only the latest.
+A dense layer has one coefficient for each pair of units, and a Pyomo object for each would take
+fifty times the memory and time of the number itself.  So affine rows stay matrices, which the
+adapters read directly; a constraint's expression is created on demand, and only the latest is kept.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 
 
 def linear(coefs: list[float], variables: list[Any]) -> Any:
-    """``coefs . variables`` as a Pyomo expression."""
+    """Return ``coefs . variables`` as a Pyomo expression."""
     return LinearExpression(constant=0.0, linear_coefs=coefs, linear_vars=variables)
 
 
@@ -37,7 +37,7 @@ class Forms:
     Attributes
     ----------
     matrix : ndarray or sparse array, shape (n, k), or None
-        None stands for the identity.  Never changed once it is here.
+        None stands for the identity.  It must not be modified later.
     constant : ndarray, shape (n,)
     columns : list of VarData, length k
     """
@@ -55,17 +55,17 @@ class Forms:
 
     @classmethod
     def of(cls, columns: Sequence[Any]) -> Forms:
-        """The variables themselves."""
+        """Return the variables as forms."""
         return cls(None, np.zeros(len(columns)), list(columns))
 
     @classmethod
     def numbers(cls, values: FloatArray) -> Forms:
-        """Constants."""
+        """Return constants as forms."""
         return cls(sp.csr_array((values.size, 0)), np.asarray(values, dtype=np.float64), [])
 
     @classmethod
     def of_terms(cls, terms: Iterable[tuple[int, float, Any]], constant: FloatArray) -> Forms:
-        """Sums of terms, each a form's number, a coefficient and a variable; zeros are left out."""
+        """Sum terms (index of the form, coefficient, variable) and constants; drops zeros."""
         kept = [term for term in terms if term[1] != 0.0]
         columns = list({id(variable): variable for _, _, variable in kept}.values())
         place = {id(variable): j for j, variable in enumerate(columns)}
@@ -80,12 +80,12 @@ class Forms:
         return int(self.constant.size)
 
     def map(self, weight: Any, bias: FloatArray | float = 0.0) -> Forms:
-        """``weight @ self + bias``; `weight` of shape (p, n), dense or sparse."""
+        """Return ``weight @ self + bias``; `weight` of shape (p, n), dense or sparse."""
         matrix = weight if self.matrix is None else weight @ self.matrix
         return Forms(matrix, np.asarray(weight @ self.constant + bias), self.columns)
 
     def plus(self, places: Sequence[int], variables: Sequence[Any]) -> Forms:
-        """With a variable added to each of some forms."""
+        """Add a variable to each of the forms at `places`."""
         count = len(places)
         own = sp.csr_array((np.ones(count), (places, np.arange(count))), shape=(self.size, count))
         if not self.columns:
@@ -94,7 +94,7 @@ class Forms:
         return Forms(sp.hstack([known, own]), self.constant, [*self.columns, *variables])
 
     def row(self, k: int) -> tuple[list[float], list[Any]]:
-        """Coefficients and variables of form k, without zeros."""
+        """Return coefficients and variables of form k, without zeros."""
         matrix, columns = self.matrix, self.columns
         if matrix is None:
             return [1.0], [columns[k]]
@@ -112,11 +112,11 @@ class Forms:
         return data.tolist(), [columns[j] for j in places.tolist()]
 
     def rows(self) -> Iterator[tuple[list[float], list[Any]]]:
-        """Coefficients and variables of each form, without zeros."""
+        """Yield coefficients and variables of each form, without zeros."""
         return map(self.row, range(self.size))
 
     def entries(self, keep: IntArray) -> sp.coo_array:
-        """Some rows of the matrix, shape (len(keep), k)."""
+        """Return the rows `keep` of the matrix, shape (len(keep), k)."""
         if self.matrix is None:
             return sp.coo_array(
                 (np.ones(keep.size), (np.arange(keep.size), keep)),
@@ -125,7 +125,7 @@ class Forms:
         return sp.coo_array(self.matrix[keep])
 
     def is_constant(self) -> BoolArray:
-        """Which forms hold no variable, shape (n,)."""
+        """Return which forms have no variables, shape (n,)."""
         if self.matrix is None:
             return np.zeros(self.size, dtype=bool)
         if isinstance(self.matrix, np.ndarray):
@@ -135,24 +135,24 @@ class Forms:
 
 
 class MatrixRowData(ConstraintData):
-    """One of `MatrixRows`; an ordinary constraint once it is given another value."""
+    """A member of `MatrixRows`; becomes an ordinary constraint if it is assigned another value."""
 
     __slots__ = ()
 
     @property
     def place(self) -> int | None:
-        """Position among the rows; None for a constraint that was given another value."""
+        """Position among the rows; None once the constraint was assigned another value."""
         held = self._expr
         return held if held.__class__ is int else None
 
     @property
     def expr(self) -> Any:
-        """The expression of the constraint, written anew."""
+        """The expression of the constraint, created on demand."""
         place = self.place
         return super().expr if place is None else self.parent_component().expression(place)
 
     def to_bounded_expression(self, evaluate_bounds: bool = False) -> tuple[Any, Any, Any]:
-        """Lower bound, body and upper bound."""
+        """Return lower bound, body and upper bound."""
         place = self.place
         if place is None:
             found: tuple[Any, Any, Any] = super().to_bounded_expression(evaluate_bounds)
@@ -162,16 +162,16 @@ class MatrixRowData(ConstraintData):
 
 
 class MatrixRows(IndexedConstraint):
-    """``targets[k] == forms[keep[k]]``, held as one matrix.
+    """Constraints ``targets[k] == forms[keep[k]]``, stored as one matrix.
 
     Parameters
     ----------
     index : list or Set
-        The keys, of the same length as `targets`.
+        The keys, as many as `targets`.
     targets : sequence of VarData
     forms : Forms
     keep : array_like of int, optional
-        Which of the forms; all by default.
+        Indices of the forms in use; all by default.
     """
 
     _ComponentDataClass = MatrixRowData
@@ -190,7 +190,7 @@ class MatrixRows(IndexedConstraint):
         self._latest: tuple[int, Any] | None = None
 
     def fill(self, keys: Iterable[Any]) -> None:
-        """Make the constraints, once the component is part of a block."""
+        """Create the constraints, after the component was added to a block."""
         for place, key in enumerate(keys):
             row = self._ComponentDataClass(component=self)
             row._expr, row._index = place, key
@@ -202,7 +202,7 @@ class MatrixRows(IndexedConstraint):
         return [*self.forms.columns, *self.targets]
 
     def entries(self, rows: Sequence[MatrixRowData]) -> tuple[sp.coo_array, FloatArray]:
-        """Coefficients of some rows over `variables`, and their right-hand sides."""
+        """Return coefficients of some rows over `variables`, and their right-hand sides."""
         picked = np.array([row.place for row in rows], dtype=np.intp)
         keep = self.keep[picked]
         left = self.forms.entries(keep)
@@ -217,7 +217,7 @@ class MatrixRows(IndexedConstraint):
         return found, -self.forms.constant[keep]
 
     def expression(self, place: int) -> Any:
-        """One row as Pyomo writes it; the latest is kept for who asks for its parts in turn."""
+        """Return one row as a Pyomo expression; the latest is cached for access to its parts."""
         latest = self._latest
         if latest is None or latest[0] != place:
             k = int(self.keep[place])
@@ -231,13 +231,13 @@ class MatrixRows(IndexedConstraint):
 
 
 def index_of(keys: Iterable[Any]) -> Any:
-    """Keys as an index; an empty one says its dimension, which transformations ask for."""
+    """Return keys as an index; an empty one has dimension 1, which transformations need."""
     index = list(keys)
     return index if index else pyo.Set(initialize=[], dimen=1)
 
 
 class Rows:
-    """Rows of one named constraint, added one by one; without keys there is no constraint.
+    """One named constraint whose rows are added one by one; not created if there are no keys.
 
     Parameters
     ----------
@@ -254,13 +254,13 @@ class Rows:
             block.add_component(name, self._constraint)
 
     def at_most(self, key: Any, coefs: list[float], variables: list[Any], bound: float) -> None:
-        """``coefs . variables <= bound``."""
+        """Add ``coefs . variables <= bound``."""
         self._constraint[key] = (None, linear(coefs, variables), bound)
 
     def at_least(self, key: Any, coefs: list[float], variables: list[Any], bound: float) -> None:
-        """``coefs . variables >= bound``."""
+        """Add ``coefs . variables >= bound``."""
         self._constraint[key] = (bound, linear(coefs, variables), None)
 
     def equal(self, key: Any, coefs: list[float], variables: list[Any], bound: float) -> None:
-        """``coefs . variables == bound``."""
+        """Add ``coefs . variables == bound``."""
         self._constraint[key] = (linear(coefs, variables), bound)

@@ -1,4 +1,4 @@
-"""What an adapter is asked for and what it brings back."""
+"""Requests to the adapters, and their reports."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ from lipyomo.solvers.supervise import Supervisor
 
 @dataclass(frozen=True)
 class RunRequest:
-    """What an adapter is asked for; None leaves the solver's default in place.
+    """A request to an adapter; None stands for the solver's default.
 
     Parameters
     ----------
     supervisor : Supervisor
-        Runs the solver, takes its log and its progress.
+        Runs the solver and receives its log and progress.
     time_limit, threads, rel_gap, abs_gap, integrality_tolerance, node_limit
         As in `SolverOptions`.
     native : mapping
         The solver's own options.
     start : numpy.ndarray, shape (columns,), optional
-        A point to start from; NaN where no value is known.
+        Warm start; NaN where no value is known.
     searched : bool, optional
-        Whether good points were searched for already, so that another search would bring little.
+        Whether the start is the result of a primal search, so that primal heuristics of the solver
+        would gain little.
     found : callable, optional
-        Called with every better point, in the solver's thread, by solvers that may be ended before
-        they answer.
+        Called with every new incumbent, in the solver's thread, by solvers that may be killed
+        before they return.
     """
 
     supervisor: Supervisor
@@ -47,14 +48,14 @@ class RunRequest:
     def settings(
         self, names: Mapping[str, str], least_tolerance: float = 0.0
     ) -> Iterator[tuple[str, Native]]:
-        """What to set: the common knobs by the solver's names for them, then its own options.
+        """Yield the solver's parameters: the common options by its names, then its own options.
 
         Parameters
         ----------
         names : mapping
-            From knobs to the solver's names.
+            From common options to the solver's names.
         least_tolerance : float, optional
-            The smallest integrality tolerance that the solver takes.
+            The smallest integrality tolerance that the solver accepts.
         """
         for knob, name in names.items():
             value = getattr(self, knob)
@@ -67,13 +68,13 @@ class RunRequest:
 
 @dataclass(frozen=True)
 class RunReport:
-    """What an adapter brings back.
+    """The report of an adapter.
 
     Parameters
     ----------
     status : SolveStatus
-        OPTIMAL stands for "the gap that was asked for is closed"; what it comes to is settled
-        later, as are objective, infinities and contradictions.
+        OPTIMAL means that the requested gap is closed; `normalise` derives the final status, the
+        objective and infinite bounds, and finds contradictions.
     x : numpy.ndarray, shape (columns,), optional
         The incumbent.
     bound : float, optional
@@ -81,8 +82,8 @@ class RunReport:
     nodes : int
     message : str
     row_duals, reduced_costs : numpy.ndarray, optional
-        Of a continuous model that was solved; signs as in Pyomo (change of the objective with the
-        right-hand side).
+        Of a continuous model solved to optimality; signs as in Pyomo (change of the objective with
+        the right-hand side).
     """
 
     status: SolveStatus

@@ -1,4 +1,4 @@
-"""SCIP, through pyscipopt: matrices pass as an MPS file, read by SCIP itself."""
+"""Adapter of SCIP, by pyscipopt: matrices are passed as an MPS file, which SCIP reads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lipyomo.solvers.quadratic import QuadraticForm
 from lipyomo.solvers.status import INFINITE, SolveStatus, ended
 
 CURVE = "CURVE"
-"""Name of the column that stands for the quadratic part of an objective."""
+"""Name of the column for the quadratic part of the objective."""
 KNOBS = {
     "time_limit": "limits/time",
     "rel_gap": "limits/gap",
@@ -45,9 +45,8 @@ class Scip(MatrixSolver):
 
     Notes
     -----
-    SCIP searches with one thread; the knob ``threads`` is accepted and has no effect beyond that.
-    Its relative gap divides by the smaller of incumbent and bound, so it stops no earlier than the
-    other solvers.
+    SCIP uses one thread; the option ``threads`` is accepted without effect.  Its relative gap
+    divides by the smaller of incumbent and bound, so it stops no earlier than the other solvers.
     """
 
     name = "scip"
@@ -63,7 +62,7 @@ class Scip(MatrixSolver):
         return model.getMajorVersion(), model.getMinorVersion(), model.getTechVersion()
 
     def check_option(self, name: str, value: Native) -> None:
-        """Raise `SolverError` unless SCIP takes the parameter."""
+        """Raise `SolverError` unless SCIP accepts the parameter."""
         _set_parameter(self.module().Model(), name, value)
 
     def run(self, model: LinearModel, request: RunRequest) -> RunReport:
@@ -96,10 +95,10 @@ class Scip(MatrixSolver):
 
 
 def _solved(target: Any, request: RunRequest) -> str | None:
-    """Run SCIP; return what it has to say if it gives up, "error in LP solver" for instance.
+    """Run SCIP; return its message if it fails, such as "error in LP solver", otherwise None.
 
-    Such errors come as plain exceptions of no particular class.  They are those of SCIP's thread
-    alone: what the caller's progress function raises passes by.
+    Such errors are plain exceptions without a class of their own.  Only those of SCIP's thread are
+    caught, not exceptions of the caller's progress function.
     """
 
     def work() -> str | None:
@@ -111,7 +110,7 @@ def _solved(target: Any, request: RunRequest) -> str | None:
 
 
 def _pass_quadratic(scip: Any, target: Any, model: LinearModel, columns: list[Any]) -> None:
-    """Add quadratic terms and special ordered sets to the problem that was read."""
+    """Add quadratic terms and special ordered sets to the problem read from the file."""
 
     def quadratic(form: QuadraticForm) -> Any:
         triples = zip(form.first, form.second, form.values, strict=True)
@@ -125,7 +124,7 @@ def _pass_quadratic(scip: Any, target: Any, model: LinearModel, columns: list[An
         if math.isfinite(row.lower):
             target.addCons(body >= row.lower)
     if model.quadratic is not None:
-        # SCIP's objectives are linear: the quadratic part is a variable of its own.
+        # SCIP's objectives are linear: an additional variable stands for the quadratic part.
         curve = target.addVar(CURVE, lb=None, ub=None, obj=1.0)
         sign = -1.0 if model.maximise else 1.0
         target.addCons(sign * curve - sign * quadratic(model.quadratic) >= 0.0)
@@ -135,9 +134,9 @@ def _pass_quadratic(scip: Any, target: Any, model: LinearModel, columns: list[An
 
 
 def _keep_small_numbers(target: Any, model: LinearModel) -> None:
-    """Lower SCIP's epsilon below the model's smallest coefficient; it takes none below 1e-20.
+    """Lower SCIP's epsilon below the model's smallest coefficient; its minimum is 1e-20.
 
-    Coefficients below it are dropped when the model is read, and the optimum with them.
+    SCIP drops smaller coefficients when it reads the model, which changes the optimum.
     """
     sizes = np.abs(np.concatenate((model.cost, model.matrix.data)))
     if sizes.max(initial=0.0) >= INFINITE:
@@ -152,7 +151,7 @@ def _keep_small_numbers(target: Any, model: LinearModel) -> None:
 
 
 def _set_parameter(target: Any, name: str, value: Native) -> None:
-    """Set a parameter; raise if SCIP does not know it or does not take the value."""
+    """Set a parameter; raise if SCIP does not know it or does not accept the value."""
     try:
         target.setParam(name, value)
     except (KeyError, ValueError, TypeError, OverflowError, LookupError) as error:
@@ -160,7 +159,7 @@ def _set_parameter(target: Any, name: str, value: Native) -> None:
 
 
 def _add_start(target: Any, model: LinearModel, columns: list[Any], request: RunRequest) -> None:
-    """Give SCIP the start; a partial one is completed by its heuristics."""
+    """Pass the start to SCIP, whose heuristics complete a partial one."""
     values = np.asarray(request.start)
     partial = bool(np.isnan(values).any()) or model.quadratic is not None
     solution = target.createPartialSol() if partial else target.createSol()
@@ -171,7 +170,7 @@ def _add_start(target: Any, model: LinearModel, columns: list[Any], request: Run
 
 
 def _listener(scip: Any, request: RunRequest) -> Any:
-    """Return an event handler that passes progress to the supervisor."""
+    """Return an event handler that forwards progress to the supervisor."""
     events = scip.SCIP_EVENTTYPE
     kinds = (events.BESTSOLFOUND, events.NODESOLVED)
 
@@ -192,7 +191,7 @@ def _listener(scip: Any, request: RunRequest) -> Any:
 
 
 def _read(target: Any, columns: list[Any], model: LinearModel) -> RunReport:
-    """Read status, incumbent, bound and nodes back."""
+    """Read status, incumbent, bound and nodes."""
     status, message = ended(Scip.title, target.getStatus(), _STATUSES)
     x = None
     if target.getNSols() > 0 and status is not SolveStatus.UNBOUNDED:

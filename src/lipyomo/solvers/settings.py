@@ -1,8 +1,8 @@
-"""``solvers.toml``: names to back ends, common knobs, native options, limits of free licences.
+"""The file ``solvers.toml``: back ends, common and native options, limits of free licences.
 
-Files of the user's own configuration folder, and those that the user names, may say which programs
-and modules run.  A file that just lies in the current folder may have come from anybody: it sets
-the order, tolerances, threads and limits.
+Files in the user's configuration folder, and those named by the user, may specify which programs
+and modules are run.  A file that is merely found in the current folder is not trusted: it may only
+set the order of solvers, tolerances, threads and limits.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lipyomo.solvers.options import KNOBS, Native, check_knob
 
 FILE_NAME = "solvers.toml"
 VARIABLE = "LIPYOMO_SOLVERS"
-"""Environment variable with the path of a file."""
+"""Environment variable with the path of a settings file."""
 
 BACKENDS: Mapping[str, str] = {
     "highs": "lipyomo.solvers.highs:Highs",
@@ -32,7 +32,7 @@ BACKENDS: Mapping[str, str] = {
     "cbc": "lipyomo.solvers.cbc:Cbc",
     "scip": "lipyomo.solvers.scip:Scip",
 }
-"""Back ends that come with this package; any other is given as ``module:Class``."""
+"""Back ends of this package; others are given as ``module:Class``."""
 
 _TOP = frozenset({"auto", "defaults", "solver"})
 _ENTRY = frozenset({"backend", "executable", "install", "options", "free_limit", *KNOBS})
@@ -49,15 +49,15 @@ class SolverEntry:
     backend : str
         A key of `BACKENDS`, or ``module:Class`` for any adapter of Pyomo's ``contrib.solver``.
     executable : str, optional
-        The program, for back ends that call one: its path, or a name to be looked up on the PATH.
+        The program, for back ends that run one: its path, or a name to be searched on the PATH.
     install : str
-        The line that installs the solver.
+        The command that installs the solver.
     knobs : mapping
-        Values of `SolverOptions` that hold for this solver.
+        Values of `SolverOptions` for this solver.
     options : mapping
         Native options.
     max_rows, max_columns : int, optional
-        What the solver's free licence takes; not applied if a full licence is found.
+        Size limits of the free licence; not applied if a full licence is found.
     """
 
     name: str
@@ -82,15 +82,15 @@ class SolverSettings:
     Parameters
     ----------
     source : str
-        Where it came from, for messages.
+        Origin of the settings, for messages.
     auto : tuple of str
         The order in which ``auto`` tries solvers.
     defaults : mapping
-        Knobs that hold for every solver.
+        Values of `SolverOptions` for every solver.
     entries : mapping
         Solvers by name.
     files : tuple of Path
-        The files beside the packaged one that say anything.
+        The files that were read in addition to the packaged one, without empty ones.
     """
 
     source: str
@@ -105,7 +105,7 @@ class SolverSettings:
         return [*self.auto, *(name for name in self.entries if name not in self.auto)]
 
     def entry(self, name: str) -> SolverEntry:
-        """Return the entry of a solver, or raise `SolverError` with the names there are."""
+        """Return the entry of a solver, or raise `SolverError` with the known names."""
         try:
             return self.entries[name]
         except KeyError:
@@ -115,13 +115,13 @@ class SolverSettings:
             ) from None
 
     def knobs(self, name: str) -> dict[str, Any]:
-        """Return the knobs of a solver over the common ones, and its native ``options``."""
+        """Return the options of a solver merged with the defaults, and its native ``options``."""
         entry = self.entry(name)
         return {**self.defaults, **entry.knobs, "options": dict(entry.options)}
 
 
 def user_file() -> Path | None:
-    r"""The ``solvers.toml`` of the user's own configuration, there or not; None without a home.
+    r"""Return the path of the user's ``solvers.toml``, which may not exist; None without a home.
 
     That is ``$XDG_CONFIG_HOME/lipyomo`` (``~/.config/lipyomo``), on macOS ``~/Library/Application
     Support/lipyomo``, on Windows ``%APPDATA%\lipyomo``.
@@ -141,9 +141,9 @@ def user_file() -> Path | None:
 def load_settings(path: str | Path | None = None) -> SolverSettings:
     """Read the settings.
 
-    Over the packaged file is laid that of the user's configuration folder, over this `path`; if it
-    is not given, what the environment variable ``LIPYOMO_SOLVERS`` names, or else the
-    ``solvers.toml`` of the current folder, which may name no programs and modules.
+    The packaged file is overridden by that of the user's configuration folder, and both by `path`.
+    If that is not given, by the file named in the environment variable ``LIPYOMO_SOLVERS``,
+    otherwise by ``solvers.toml`` in the current folder, which must not name programs or modules.
 
     Parameters
     ----------
@@ -156,8 +156,8 @@ def load_settings(path: str | Path | None = None) -> SolverSettings:
     Raises
     ------
     SolverError
-        If a file is missing, is not TOML, or holds an unknown key, a bad value, or a program in the
-        current folder's; the message names the file and the key.
+        If a file is missing, is not TOML, or has an unknown key or an invalid value, or if that of
+        the current folder names a program; the message names the file and the key.
     """
     packaged = resources.files("lipyomo.solvers").joinpath(FILE_NAME).read_text("utf-8")
     empty, source = SolverSettings("", (), {}, {}), "the packaged solvers.toml"
@@ -180,7 +180,7 @@ def load_settings(path: str | Path | None = None) -> SolverSettings:
 def _laid_over(
     settings: SolverSettings, path: Path, source: str, found: bool = False
 ) -> SolverSettings:
-    """The settings under those of a file, which may have been found without being named."""
+    """Override settings by those of a file; `found` if the user has not named it."""
     try:
         data = _parse(path.read_text("utf-8"), source)
     except OSError as error:
@@ -196,7 +196,7 @@ def _laid_over(
 
 
 def _refuse_programs(data: dict[str, Any], source: str) -> None:
-    """Refuse what a file may not say that nobody has named: programs, modules, names of files."""
+    """Refuse programs, modules and names of files in a file that the user has not named."""
     for name, table in data.get("solver", {}).items():
         options = table.get("options", {})
         wrong = [key for key in ("executable", "install") if key in table]
@@ -221,7 +221,7 @@ def _parse(text: str, source: str) -> dict[str, Any]:
 
 
 def _merge(base: SolverSettings, data: dict[str, Any], source: str, folder: Path) -> SolverSettings:
-    """Lay the tables of one file in a folder over settings: all that it says comes first."""
+    """Override settings by the tables of one file, which take precedence."""
     _known_keys(data, _TOP, source, "")
     common = _knobs(_table(data, "defaults", source, ""), source, "defaults")
     defaults = {**base.defaults, **common}
@@ -248,7 +248,7 @@ def _merge(base: SolverSettings, data: dict[str, Any], source: str, folder: Path
 def _entry(
     base: SolverEntry | None, name: str, table: dict[str, Any], source: str, folder: Path
 ) -> SolverEntry:
-    """Read one solver's table, over an entry of the same name if there is one."""
+    """Read one solver's table, which overrides an entry of the same name if there is one."""
     where = f"solver.{name}"
     _known_keys(table, _ENTRY, source, where)
     if base is None:
@@ -263,7 +263,7 @@ def _entry(
             changes[key] = table[key]
     if "executable" in changes:
         changes["executable"] = _program(changes["executable"], folder)
-        changes.setdefault("install", "")  # what installs another program is no help
+        changes.setdefault("install", "")  # the old command would install another program
     backend = changes.get("backend", base.backend)
     if backend not in BACKENDS and backend.count(":") != 1:
         known = ", ".join(BACKENDS)
@@ -286,7 +286,7 @@ def _entry(
 
 
 def _program(text: str, folder: Path) -> str:
-    """A program of a file in `folder`: beside it, at an absolute place, or by name on the PATH."""
+    """Resolve a program named in a file of `folder`: relative to it, absolute, or on the PATH."""
     place = folder / os.path.expanduser(text)
     return str(place) if len(Path(text).parts) > 1 or place.is_file() else text
 
@@ -309,7 +309,7 @@ def _table(data: dict[str, Any], key: str, source: str, where: str) -> dict[str,
 
 
 def _knobs(table: dict[str, Any], source: str, where: str) -> dict[str, Any]:
-    """Check common knobs."""
+    """Check common options."""
     _known_keys(table, frozenset(KNOBS), source, where)
     for key, value in table.items():
         try:

@@ -1,4 +1,4 @@
-"""One call that solves a Pyomo model with whichever solver there is."""
+"""Solve a Pyomo model with any available solver, by one function."""
 
 from __future__ import annotations
 
@@ -43,37 +43,37 @@ def solve_model(
     Parameters
     ----------
     model : BlockData
-        At most one active objective; none means: find a feasible point.
+        With at most one active objective; without one, a feasible point is sought.
     solver : str
         A name in ``solvers.toml``, or ``auto``.
     options : SolverOptions, optional
     start : ComponentMap, optional
-        Values of variables to start from; may be incomplete.
+        Warm start: values of variables; may be incomplete.
     progress : callable, optional
-        Called with a `Progress` whenever the solver reports; may raise to end the solve.
+        Called with a `Progress` whenever the solver reports; an exception in it ends the solve.
     stop : threading.Event or alike, optional
-        Ends the solve when set; the status is then INTERRUPTED.
+        Ends the solve when set, with status INTERRUPTED.
     relax : bool
         Solve the continuous relaxation.
     settings : SolverSettings or path, optional
         Read from ``solvers.toml`` if not given.
     fallback : bool
-        Go on to the next solver, with a note, if the model exceeds a free licence or the licence
-        has run out.
+        Use the next solver, with a note, if the model exceeds a free licence or the licence has
+        expired.
     searched : bool
-        Good points were searched for already: HiGHS leaves out searches that are mixed-integer
-        programs of their own, and chooses branchings with less effort.
+        The start is the result of a primal search: HiGHS skips heuristics that solve sub-MIPs, and
+        uses less strong branching.
 
     Returns
     -------
     SolveOutcome
-        Nothing is written into the model; call ``outcome.load()`` for that.
+        The model is not changed; call ``outcome.load()`` to load the solution.
 
     Raises
     ------
     SolverError
-        If the model is neither linear nor quadratic, an argument is wrong, or no solver can be
-        used.
+        If the model is neither linear nor quadratic, an argument is wrong, or no solver is
+        available.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def solve_model(
 
 
 def _config(options: SolverOptions, solver: Any) -> dict[str, Any]:
-    """The configuration of a call: knobs as far as the solver has them."""
+    """Return the configuration of a call, with those options that the solver has."""
     found: dict[str, Any] = {
         "load_solutions": False,
         "raise_exception_on_nonoptimal_result": False,
@@ -129,7 +129,7 @@ def _config(options: SolverOptions, solver: Any) -> dict[str, Any]:
 def _solved_by_another(
     solver: Any, config: dict[str, Any], model: Any, start: Mapping[Any, float] | None, relax: bool
 ) -> Any:
-    """Any other adapter of Pyomo's contract: no live progress and no early end, but a start."""
+    """Solve with another adapter of Pyomo: with a start, but no progress and no interruption."""
     if start and "warmstart_discrete_vars" in solver.config:
         config["warmstart_discrete_vars"] = True
     with _relaxed(model, relax), _holding(start or {}):
@@ -138,7 +138,7 @@ def _solved_by_another(
 
 @contextmanager
 def _holding(values: Mapping[Any, float]) -> Iterator[None]:
-    """Give variables of a Pyomo model other values for a moment."""
+    """Temporarily set values of variables of a Pyomo model."""
     before = ComponentMap((var, var.value) for var in values)
     try:
         for var, value in values.items():
@@ -151,7 +151,7 @@ def _holding(values: Mapping[Any, float]) -> Iterator[None]:
 
 @contextmanager
 def _relaxed(model: Any, relax: bool) -> Iterator[None]:
-    """Relax the integrality of a Pyomo model for a moment."""
+    """Temporarily relax the integrality of a Pyomo model."""
     if not relax:
         yield
         return

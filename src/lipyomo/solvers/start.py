@@ -1,4 +1,4 @@
-"""Starts that blocks of a model propose by themselves."""
+"""Warm starts proposed by blocks of a model."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from lipyomo.solvers.matrices import LinearModel
 
 
 def proposed_start(model: Any, linear: LinearModel) -> FloatArray | None:
-    """A feasible point that the blocks of a model propose, or None.
+    """Return a feasible point proposed by a block of the model, or None.
 
-    Blocks whose class has a method ``propose_start`` are asked in turn, for values of all of the
-    model's columns.
+    The method ``propose_start`` of blocks that have one is called in turn, for values of all
+    columns of the model, until a proposal is feasible.
 
     Parameters
     ----------
     model : BlockData
     linear : LinearModel
-        The same model, compiled.
+        The compiled model.
 
     Returns
     -------

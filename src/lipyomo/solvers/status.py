@@ -1,4 +1,4 @@
-"""What a solve can end in, and what a running solve reports: the words that all solvers share."""
+"""Status and progress of solves, common to all solvers."""
 
 from __future__ import annotations
 
@@ -7,36 +7,33 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 INFINITE = 1e20
-"""From here on solvers mean infinity."""
+"""Solvers treat larger numbers as infinite."""
 
 
 class SolveStatus(enum.Enum):
-    """How a solve ended.
-
-    The words mean the same for every solver; `SolveOutcome` holds the numbers.
-    """
+    """The status of a solve, with the same meaning for every solver."""
 
     OPTIMAL = "optimal"
-    """Incumbent and dual bound agree to 1e-9 (relative or absolute): nothing is left to prove."""
+    """Incumbent and dual bound agree to 1e-9 (relative or absolute)."""
     GAP = "gap reached"
     """The requested `rel_gap` or `abs_gap` was reached, but incumbent and bound still differ."""
     TIME_LIMIT = "time limit"
     LIMIT = "other limit"
-    """A limit set through a native option: nodes, solutions, iterations, memory, cut-off."""
+    """Another limit: nodes, solutions, iterations, memory, cutoff."""
     INFEASIBLE = "infeasible"
     UNBOUNDED = "unbounded"
     INFEASIBLE_OR_UNBOUNDED = "infeasible or unbounded"
-    """The solver ran out of time before it could tell which of the two."""
+    """The solver could not tell which of the two."""
     INTERRUPTED = "interrupted"
-    """Ctrl-C, or the caller's stop event; incumbent and bound are those reached by then."""
+    """Ctrl-C, or the caller's stop event; incumbent and bound are the latest ones."""
     LICENCE = "licence missing"
     SIZE_LIMIT = "size limit of the free licence"
     ERROR = "solver error"
-    """The solver crashed, refused the model, or contradicted itself: trust nothing of it."""
+    """The solver crashed, refused the model, or contradicted itself: no result can be trusted."""
 
     @property
     def proven(self) -> bool:
-        """Whether the solver did all that it was asked to prove."""
+        """Whether the solver has completed the requested proof."""
         return self in _PROVEN
 
 
@@ -46,9 +43,9 @@ _PROVEN = frozenset(
 
 
 def ended(solver: str, word: str, known: Mapping[str, SolveStatus]) -> tuple[SolveStatus, str]:
-    """What a solver's own word for its ending means, and a message if that is an error.
+    """Convert a solver's own status, and return a message if it is an error.
 
-    Words that are not known stand for a limit if they say so.
+    Unknown words that contain "limit" become `SolveStatus.LIMIT`, others are errors.
     """
     limited = SolveStatus.LIMIT if "limit" in word.lower() else SolveStatus.ERROR
     status = known.get(word, limited)
@@ -57,7 +54,7 @@ def ended(solver: str, word: str, known: Mapping[str, SolveStatus]) -> tuple[Sol
 
 @dataclass(frozen=True)
 class Progress:
-    """One live report of a running solve.
+    """A progress report of a running solve.
 
     Parameters
     ----------
@@ -68,7 +65,7 @@ class Progress:
     nodes : int
         Branch-and-bound nodes so far.
     seconds : float
-        Wall-clock seconds since the solver was started.
+        Wall-clock seconds since the start of the solve.
     """
 
     incumbent: float | None

@@ -1,9 +1,9 @@
-"""Run a solver in a worker thread while the caller stays in charge of it.
+"""Run a solver in a worker thread, supervised by the calling thread.
 
-Solvers compute in C and would keep Ctrl-C waiting.  So the solver runs in a thread of its own; the
-calling thread passes on progress reports, listens to Ctrl-C and to the caller's stop event, and
-tells the solver to finish.  The caller's progress function is called in the calling thread, so an
-exception in it never crosses a solver's C code.
+Solvers run C code, during which Python cannot handle Ctrl-C.  So the solver runs in a thread of its
+own; the calling thread forwards progress reports, handles Ctrl-C and the caller's stop event, and
+interrupts the solver.  The caller's progress function is called in the calling thread, so that no
+exception in it passes through a solver's C code.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class StopEvent(Protocol):
     """Anything with `is_set`, such as `threading.Event`."""
 
     def is_set(self) -> bool:
-        """Whether the solve should stop."""
+        """Return whether the solve should stop."""
 
 
 class Supervisor:
@@ -37,7 +37,7 @@ class Supervisor:
     progress : callable, optional
         Called in the calling thread with every `Progress`.
     stop : StopEvent, optional
-        Checked many times a second; when set, the solver is told to finish.
+        Polled; when set, the solver is interrupted.
     write : callable, optional
         Called with each piece of the solver's log as it appears, in the solver's thread.
     """
@@ -60,7 +60,7 @@ class Supervisor:
 
     @property
     def halted(self) -> bool:
-        """Whether the solver has been told to finish; solver callbacks may ask."""
+        """Whether the solver was interrupted; may be polled by solver callbacks."""
         return self._halt.is_set()
 
     @property
@@ -70,19 +70,19 @@ class Supervisor:
 
     @property
     def seconds(self) -> float:
-        """Wall-clock seconds since the supervisor was made."""
+        """Wall-clock seconds since the supervisor was created."""
         return time.perf_counter() - self._started
 
     def write(self, text: str) -> None:
-        """Take a piece of the solver's log."""
+        """Receive a piece of the solver's log."""
         self._log.append(text)
         if self._write is not None:
             self._write(text)
 
     def report(self, incumbent: float | None, bound: float, nodes: float) -> None:
-        """Take a progress report from the solver's thread; few of those without news pass.
+        """Receive a progress report in the solver's thread; most without changes are dropped.
 
-        Huge numbers are infinite, and an infinite incumbent is none.
+        Numbers from `INFINITE` on become infinite, an infinite incumbent becomes None.
         """
         if incumbent is not None and not abs(incumbent) < INFINITE:
             incumbent = None
@@ -99,8 +99,8 @@ class Supervisor:
     def run(self, work: Callable[[], T], interrupt: Callable[[], object]) -> T:
         """Call `work` in a thread and return its value; call `interrupt` once to end it early.
 
-        A first Ctrl-C ends the solver in good order.  A second one is raised when the solver has
-        ended, a third at once.
+        The first Ctrl-C interrupts the solver regularly.  The second is raised after the solver has
+        ended, the third immediately.
         """
         executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="solver")
         future = executor.submit(work)
@@ -122,8 +122,8 @@ class Supervisor:
                         raise
                     self._halt.set()
         finally:
-            # The caller's progress function has raised, or Ctrl-C came twice.  The solver's memory
-            # must not be freed under it, so its end is awaited even so.
+            # After an exception of the caller's progress function, or a second Ctrl-C: wait for the
+            # end of the solver, whose memory must not be freed while it runs.
             if not future.done():
                 self._halt.set()
                 interrupt()
@@ -131,7 +131,7 @@ class Supervisor:
             executor.shutdown(wait=False)
 
     def _deliver(self) -> None:
-        """Hand the reports that have come in to the caller."""
+        """Pass pending reports to the caller."""
         if self._progress is None:
             return
         while True:

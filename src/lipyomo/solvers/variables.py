@@ -1,4 +1,4 @@
-"""Bounds of variables as numbers, and the box that they span."""
+"""Bounds of Pyomo variables as numbers, and as a box."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 
 def is_variable(item: Any) -> bool:
-    """Whether an item is a variable of Pyomo's."""
+    """Whether an item is a Pyomo variable."""
     return hasattr(item, "is_variable_type") and bool(item.is_variable_type())
 
 
 def box_of(variables: list[Any], finite: bool = True) -> Box:
-    """The box spanned by the variables' bounds (a fixed variable keeps its bounds).
+    """Return the box of the variables' bounds (those of fixed variables, too).
 
     Raises
     ------
     BoundsMissing
-        If `finite` is asked for and a bound is missing.
+        If `finite` is True and a bound is missing.
     """
     ends = np.array([ends_of(*variable.bounds) for variable in variables]).reshape(-1, 2)
     lower, upper = ends[:, 0].copy(), ends[:, 1].copy()
@@ -35,18 +35,18 @@ def box_of(variables: list[Any], finite: bool = True) -> Box:
 
 
 def ends_of(low: Any, high: Any) -> tuple[float, float]:
-    """Bounds as numbers; None stands for infinity."""
+    """Convert bounds to numbers; None stands for infinity."""
     return -np.inf if low is None else float(low), np.inf if high is None else float(high)
 
 
 def set_bounds(variable: Any, low: float, high: float) -> None:
-    """Bounds of a variable; infinite ones are left out."""
+    """Set the bounds of a variable; infinite ones are removed."""
     variable.setlb(low if low > -np.inf else None)
     variable.setub(high if high < np.inf else None)
 
 
 def need_finite(variables: list[Any], lower: FloatArray, upper: FloatArray) -> None:
-    """Raise `BoundsMissing`, by name, unless all variables are bounded."""
+    """Raise `BoundsMissing`, with the names, unless all variables are bounded."""
     missing = np.flatnonzero(~(np.isfinite(lower) & np.isfinite(upper))).tolist()
     if missing:
         names = ", ".join(variables[j].name for j in missing[:5])
