@@ -1,8 +1,8 @@
 """Weighted sums of products of quadratic functions.
 
-Terms of third order cancel out in a sum of many as others do: they are added up before lines stand
-for them (`cubics.py`).  And where functions are sums of the same signals, as rows of a layer are,
-the errors of these are common to all: a sum's error is what they amount to together.
+In a sum of many products, terms of third order can cancel like others, so that they are added up
+before they are replaced by lines (`cubics.py`).  If functions are sums of the same signals, as rows
+of a layer are, the errors of the signals are common to all of them and can cancel as well.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from lipyomo.search.spaces.boxes.stacked import Quadratics, products_of
 
 
 class SumsOfSignals(NamedTuple):
-    """Functions that are sums of common signals, whose errors these are.
+    """Functions that are sums of common signals with errors.
 
     Attributes
     ----------
     functions : Quadratics
         K of them.
     rows : ndarray, shape (K, n)
-        Of the signals.
+        The coefficients of the signals.
     errors : ndarray, shape (N, n)
     """
 
@@ -38,17 +38,17 @@ class SumsOfSignals(NamedTuple):
 
     @classmethod
     def of(cls, functions: Quadratics, rows: FloatArray, errors: FloatArray) -> SumsOfSignals:
-        """With the errors of these functions."""
+        """Combine functions with the errors of the signals."""
         whole = replace(functions, error=errors @ np.abs(rows).T)
         return cls(whole, rows, errors)
 
     def on(self, which: IntArray) -> SumsOfSignals:
-        """The functions on some of the boxes."""
+        """Select some of the boxes."""
         errors = self.errors[which] if len(self.errors) > 1 else self.errors
         return SumsOfSignals(self.functions.on(which), self.rows, errors)
 
     def sums(self, shares: FloatArray, groups: FloatArray) -> Quadratics:
-        """Sums of multiples (N, K), of those of each group (g, K)."""
+        """Return sums of multiples (N, K) of the functions over each group (g, K)."""
         found = self.functions.times(shares).sums(groups)
         turned = np.abs((shares[:, None] * groups) @ self.rows)
         return replace(found, error=(turned * self.errors[:, None]).sum(axis=2))
@@ -57,7 +57,7 @@ class SumsOfSignals(NamedTuple):
 def sums_of_products(
     one: SumsOfSignals, other: SumsOfSignals, weights: FloatArray, unit: float
 ) -> Quadratics:
-    """Sums of ``w_k p_k q_k``, for weights (g, K) that are not negative."""
+    """Return sums of ``w_k p_k q_k``, for nonnegative weights (g, K)."""
     p, q, turned = one.functions, other.functions, weights.T
     terms = _Terms.of((p, q))
     error = (terms.error + p.error * q.error) @ turned
@@ -67,7 +67,7 @@ def sums_of_products(
 
 
 def products_in_all(pairs: Sequence[tuple[Quadratics, Quadratics]], unit: float) -> Quadratics:
-    """Sums ``p q + r s ...`` of functions one by one."""
+    """Return ``p q + r s ...`` for each function."""
     terms = _Terms.of(*pairs)
     more = [p.error * (q.reach + q.error) + q.error * p.reach for p, q in pairs]
     error = terms.error + reduce(np.add, more)
@@ -76,7 +76,7 @@ def products_in_all(pairs: Sequence[tuple[Quadratics, Quadratics]], unit: float)
 
 
 class _Terms(NamedTuple):
-    """What products are, but for terms of third order, and errors of factors."""
+    """Products without terms of third order and without errors of the factors."""
 
     constant: FloatArray
     linear: FloatArray
@@ -86,7 +86,7 @@ class _Terms(NamedTuple):
 
     @classmethod
     def of(cls, *products: tuple[Quadratics, Quadratics]) -> _Terms:
-        """Of sums of products of functions one by one."""
+        """Return these terms for sums of products, for each function."""
         found = []
         for p, q in products:
             a, b, C, D = p.constant, q.constant, p.linear, q.linear
@@ -100,7 +100,7 @@ class _Terms(NamedTuple):
 def _with_lines(
     terms: _Terms, thirds: Sequence[Third], unit: float, turned: FloatArray | None = None
 ) -> Quadratics:
-    """Functions with lines for what is of third order, of all or of sums of several."""
+    """Add lines for terms of third order, of each function or of sums of several."""
     constant, linear, bends, error, sizes = terms
     if thirds:
         more, away = lines_near(thirds, turned)
@@ -109,7 +109,7 @@ def _with_lines(
 
 
 def _thirds(p: Quadratics, q: Quadratics) -> list[Third]:
-    """Those of a product, but for zeros."""
+    """Return the terms of third order of a product, except zeros."""
     both = [(p.linear, q.bends), (q.linear, p.bends)]
     if p is q:
         both = [(2.0 * p.linear, p.bends)]
@@ -117,7 +117,7 @@ def _thirds(p: Quadratics, q: Quadratics) -> list[Third]:
 
 
 def _common(sums: SumsOfSignals, factors: Quadratics, turned: FloatArray) -> FloatArray:
-    """What common errors are in ``w_k factors_k p_k``, all in all."""
+    """Bound the effect of common errors on sums of ``w_k factors_k p_k``."""
     parts, bends = np.concatenate([factors.constant[None], factors.linear]), size(factors.bend_ends)
     found = []
     for weights in turned.T:

@@ -1,4 +1,4 @@
-"""The products of a layer: which rows they are of, and which of these they have in common."""
+"""The products of a layer: the rows of their factors, and which of these they share."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ import numpy as np
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 
 FEWEST = 3
-"""Products with a factor in common that are bounded together: of two less cancels than it costs."""
+"""The smallest number of products with a common factor that are bounded together: with two, the
+gain is not worth the time."""
 
 
 @dataclass(frozen=True, eq=False)
 class Products:
-    """The products of a layer, behind so many units.
+    """The products of a layer, which follow its units.
 
     Attributes
     ----------
     units : int
-        Rows, and outputs, that are units; the outputs behind them are products.
+        The number of rows, and of outputs, that are units; the outputs after them are products.
     left, right : ndarray of int, shape (P,)
-        Rows of each product's factors.
+        The rows of each product's factors.
     rows : int
-        Number of all rows.
+        The number of all rows.
     """
 
     units: int
@@ -34,12 +35,12 @@ class Products:
 
     @cached_property
     def own(self) -> IntArray:
-        """The row of each branch: of the units, of the left factors, of the right ones."""
+        """The row of each branch: first of the units, then of the left and of the right factors."""
         return np.concatenate([np.arange(self.units), self.left, self.right])
 
     @cached_property
     def other(self) -> IntArray:
-        """The row that a branch's slope depends on: its own one of a unit, else the other one."""
+        """The row that a branch's slope depends on: its own for a unit, else the other factor."""
         return np.concatenate([np.arange(self.units), self.right, self.left])
 
     @cached_property
@@ -50,15 +51,15 @@ class Products:
 
     @cached_property
     def scatter(self) -> FloatArray:
-        """Ones where a branch belongs to a row, shape (branches, rows)."""
+        """The matrix with ones where a branch belongs to a row, shape (branches, rows)."""
         found = np.zeros((self.own.size, self.rows))
         found[np.arange(self.own.size), self.own] = 1.0
         return found
 
     @cached_property
     def shared(self) -> Shared | None:
-        """Products of which several have a row in common; each is in the group that is larger."""
-        both = self.left != self.right  # squares have one row
+        """Products that share a row with several others; each is in the larger of its groups."""
+        both = self.left != self.right  # squares have only one row
         counts = np.bincount(
             np.concatenate([self.left[both], self.right[both]]), minlength=self.rows
         )
@@ -76,16 +77,16 @@ class Products:
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """Products with a row in common, in G groups.
+    """Products with a common row, in G groups.
 
     Attributes
     ----------
     rows : ndarray of int, shape (G,)
-        What those of each group have in common.
+        The common row of each group.
     products, group, others : ndarray of int, shape (p,)
-        These, their groups, which are in order, and their other rows.
+        The products, their groups in increasing order, and their other rows.
     second : ndarray of bool, shape (p,)
-        Whether the row in common is the right one.
+        Whether the common row is the right factor.
     """
 
     rows: IntArray
@@ -100,7 +101,7 @@ class Shared:
         return np.searchsorted(self.group, np.arange(self.rows.size))
 
     def sums(self, products: FloatArray) -> FloatArray:
-        """Sums (N, G, ...) over the products of each group, of numbers (N, p, ...)."""
+        """Sum numbers (N, p, ...) over the products of each group, shape (N, G, ...)."""
         if self.rows.size == 1:
             return np.asarray(products.sum(axis=1, keepdims=True))
         return np.asarray(np.add.reduceat(products, self.first, axis=1))

@@ -4,11 +4,11 @@ With v between two positive ends, r one of ``v**0.5`` and ``v**1.5``, and any nu
 
     p / r <= k + max(p - k r) / r.
 
-Where r is not below its tangent, or its chord, as a function of v (for k >= 0; above it for k < 0),
-the maximum is that of one quadratic function, in which much of p and of v cancels out.  A good k is
-what p / r attains at the middle, or at the corner that it rises towards, and then what Newton's
-step makes of it: the maximum falls by r where k rises, and should be zero, as Dinkelbach has it (On
-nonlinear fractional programming, 1967).  Tangents are those at these points.
+If r is replaced by a lower bound that is affine in v, its tangent or its chord (an upper bound for
+k < 0), the maximum is that of a single quadratic function, in which much of p and v cancels.  A
+good start for k is the value of p / r at the middle, or at the corner towards which it increases.
+It is then improved by a Newton step: the maximum has the derivative -r in k, and should be zero
+(Dinkelbach: On nonlinear fractional programming, 1967).  Tangents are those at the same points.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from lipyomo.search.spaces.boxes.product_sums import (
 from lipyomo.search.spaces.boxes.stacked import Quadratics, placed
 
 ROUNDS = 2
-"""How often k is chosen: a third time gains less than it takes."""
+"""How often k is chosen: a third time is not worth it."""
 
 SHARE = 0.05
-"""Of its size: what an end may be beyond what is attained."""
+"""The relative distance of a bound from an attained value at which it is improved once more."""
 
 
 class RootFunctions(NamedTuple):
@@ -47,34 +47,34 @@ class RootFunctions(NamedTuple):
     def of_signals(
         cls, s: SumsOfSignals, turn: SumsOfSignals, roots: Roots, unit: float
     ) -> RootFunctions:
-        """With the v and v' that follow from s and s'."""
+        """Compute v and v' from s and s'."""
         weights = (roots.weights[:, None] * roots.whole).T
         v = sums_of_products(s, s, weights, unit).shifted(roots.least)
         along = sums_of_products(s, turn, 2.0 * weights, unit)
         return cls(s.functions, turn.functions, v, along)
 
     def of(self, group: IntArray) -> RootFunctions:
-        """With the v and v' of each square, copied: what is broadcast takes three times as long."""
+        """Return the same with v and v' copied for each square; broadcasting would be slower."""
         return RootFunctions(self.s, self.turn, self.v.take(group), self.along.take(group))
 
     def on(self, which: IntArray) -> RootFunctions:
-        """The functions on some of the boxes."""
+        """Select some of the boxes."""
         return RootFunctions(*(part.on(which) for part in self))
 
     def turning(self, unit: float) -> Quadratics:
-        """The numerators of o', ``s' v - s v' / 2``."""
+        """Return the numerators of o', ``s' v - s v' / 2``."""
         half = self.along.times(np.full((1, 1), -0.5))
         return products_in_all([(self.turn, self.v), (self.s, half)], unit)
 
 
 def quadratic_of(affine: Affine, inputs: Inputs, moving: bool) -> Quadratics:
-    """Affine functions on boxes as quadratic ones, of (x, v) where that is `moving`."""
+    """Return affine functions on boxes as quadratic ones; of (x, v) if v is `moving`."""
     linear, offset = turned(affine, inputs, moving)
     size = np.abs(offset) + np.abs(linear).sum(axis=2) + affine.radius
     return Quadratics.straight(offset, linear, affine.radius, size)
 
 
-@np.errstate(all="ignore")  # what overflows says nothing
+@np.errstate(all="ignore")  # an overflow gives no bound
 def over_powers(
     p: Quadratics,
     v: Quadratics,
@@ -84,22 +84,22 @@ def over_powers(
     concave: bool,
     unit: float,
 ) -> Ends:
-    """Ranges (N, n) of ``p / v**exponent``.
+    """Compute ranges (N, n) of ``p / v**exponent``.
 
     Parameters
     ----------
     p, v : Quadratics
         n functions each, or one v.
     ends : (ndarray, ndarray), shape (N, n), or (N, 1)
-        Of v, positive.
+        The ranges of v, positive.
     known : (ndarray, ndarray), shape (N, n)
-        Ranges that these are no wider than.
+        Known ranges, which the results are intersected with.
     exponent : float
         0.5 or 1.5.
     concave : bool
-        Whether ``p - v`` has a matrix of negative squares: v is a sum of squares, and p affine.
+        Whether ``p - v`` is concave: v is a sum of squares, and p affine.
     unit : float
-        What sums round.
+        The rounding error of sums.
     """
     middle = np.clip(v.constant, *ends)
     k = p.constant / middle**exponent
@@ -116,13 +116,13 @@ def over_powers(
 
 
 def next_quotient(k: FloatArray, top: FloatArray, power: FloatArray) -> FloatArray:
-    """A k with a maximum of ``p - k r`` near zero, where it is `top`, and r is a `power` there."""
+    """Return the Newton step from k, where ``p - k r`` has the maximum `top` and r is `power`."""
     step = top / power
     return k + np.where(np.isfinite(step), step, 0.0)
 
 
 class _Quotients(NamedTuple):
-    """Functions ``p / v**exponent`` as `over_powers` has them, in any number of axes."""
+    """Functions ``p / v**exponent`` as in `over_powers`, with any number of axes."""
 
     p: Quadratics
     v: Quadratics
@@ -134,9 +134,9 @@ class _Quotients(NamedTuple):
     def highest(
         self, best: FloatArray, k: FloatArray, at: FloatArray, start: FloatArray, rounds: int
     ) -> FloatArray:
-        """Upper ends, at most `best`, by k and a v with tangents at it; again where they are far.
+        """Return upper bounds, at most `best`, by k and tangents at a v; repeat where they are far.
 
-        The points near which all this is attained are a `start`.
+        `start` are points near the maximisers.
         """
         p, v, ends, exponent, concave, unit = self
         least, most = ends[0] ** exponent, ends[1] ** exponent
@@ -164,9 +164,9 @@ class _Quotients(NamedTuple):
 def line_of_power(
     ends: Ends, at: FloatArray, below: BoolArray, exponent: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Slope and start of lines that powers of v are not below, or not above: tangents and chords.
+    """Return slope and offset of lines below, or above, powers of v: tangents and chords.
 
-    Of a tangent the start is chosen by the slope as it is, so that it is right but for rounding.
+    The offset of a tangent follows from its rounded slope, so that it is correct up to rounding.
     """
     a, b, w = np.sqrt(ends[0]), np.sqrt(ends[1]), np.sqrt(at)
     if exponent == 0.5:
@@ -178,6 +178,6 @@ def line_of_power(
 
 
 def common_range(one: Ends, other: Ends) -> Ends:
-    """What two ranges share; NaN is no end."""
+    """Intersect two ranges, ignoring ends that are NaN."""
     low, high = np.fmax(one[0], other[0]), np.fmin(one[1], other[1])
     return low, np.maximum(low, high)

@@ -1,7 +1,8 @@
-"""What quotients by roots are made of, as functions of the inputs.
+"""The parts of quotients by roots, as functions of the inputs.
 
-In a tail (`tails.py`) the signals s are rows of one layer of units, or affine functions by all that
-is known of the layers before.  Units of a first layer are parabolas of affine functions.
+In a tail (`tails.py`) the signals s are rows of one layer of units, or else affine functions with
+errors, as the relaxation of the layers before gives them.  Units of a first layer are parabolas of
+affine functions.
 """
 
 from __future__ import annotations
@@ -20,19 +21,19 @@ from lipyomo.search.spaces.boxes.stacked import Quadratics, products_of
 from lipyomo.search.spaces.boxes.tails import Tail
 
 
-@np.errstate(all="ignore")  # what overflows says nothing
+@np.errstate(all="ignore")  # an overflow gives no bound
 def root_functions(
     context: Context, tail: Tail, known: Relaxation
 ) -> tuple[RootFunctions, tuple[SumsOfSignals, SumsOfSignals]]:
-    """The s, s', v and v' of a tail on boxes; and what signals s and s' are sums of.
+    """Compute s, s', v and v' of a tail on boxes, and s and s' as sums of signals.
 
     Parameters
     ----------
     context : Context
-        Of the whole network.
+        The context of the whole network.
     tail : Tail
     known : Relaxation
-        Of the layers up to the squares, or of the first one.
+        The relaxation of the layers up to the squares, or of the first one.
     """
     unit, roots, inputs = context.unit, tail.roots, known.inputs
     if tail.first is not None:
@@ -52,7 +53,7 @@ def root_functions(
 
 
 def _parabolas(known: Relaxation, unit: float) -> tuple[Quadratics, Quadratics]:
-    """Outputs of a first layer of units, and their tangents."""
+    """Return the outputs of a first layer of units, and their tangents."""
     layer, inputs, stage = known.layers[0], known.inputs, known.context.stages[0]
     moving = bool(inputs.v.radius.any())
     z, u = (quadratic_of(affine, inputs, moving) for affine in (layer.pre, layer.pre_tangent))
@@ -64,7 +65,7 @@ def _parabolas(known: Relaxation, unit: float) -> tuple[Quadratics, Quadratics]:
     )
     if moving:
         return h, rate.multiplied(u, unit)
-    t = rate.times(u.constant)  # no direction moves, so that these are numbers
+    t = rate.times(u.constant)  # directions are fixed, so that these are numbers
     error = t.error + (rate.size + rate.error) * u.error
     return h, replace(t, error=error, size=rate.size * u.size)
 
@@ -78,7 +79,7 @@ def _parabola(
     *,
     unit: float,
 ) -> Quadratics:
-    """Units by parabolas about the middles of their affine z."""
+    """Return units as parabolas around the middles of their affine z."""
     middle, radius = centred(under, over, unit)
     bend = np.abs(z.linear).sum(axis=0)
     away, steep = bend + z.error, np.abs(slope)

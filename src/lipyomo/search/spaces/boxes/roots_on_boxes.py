@@ -1,14 +1,14 @@
-"""Norms of what the first layer sees, on boxes: quotients as functions of each root's own inputs.
+"""Roots of sums of squares in the first layer, on boxes: functions of each root's own inputs.
 
-Where tokens are normalised one by one, ``s_k / sqrt(v)`` depends on one token alone.  As quadratic
-functions of its few entries (x, v) all s, s', v and v' take little time, with any number of tokens:
-the e of a function are its own root's.  What a row behind such a norm sees of one token is one
-quotient again, and so is its tangent,
+If tokens are normalised one by one, ``s_k / sqrt(v)`` depends on a single token.  Then s, s', v and
+v' are quadratic functions of its few entries (x, v), which is fast for any number of tokens; the e
+of a function are those of its own root.  The part of a row behind such a norm that comes from one
+token is again a single quotient, and so is its tangent,
 
     sum_k a_k o_k = p / sqrt(v),    p = sum_k a_k s_k,    and    (p' v - p v' / 2) / v**1.5,
 
-in which what cancels out in p is not lost.  Tokens have no inputs in common, so that ranges of such
-parts add up to those of the row.
+so that cancellation in p is used.  Tokens have no inputs in common, so that ranges of such parts
+add up to those of the row.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from lipyomo.search.spaces.boxes.stacked import ENTRIES, Quadratics
 
 
 class RootsOnBoxes(NamedTuple):
-    """The same on boxes.
+    """The functions of local roots on boxes.
 
     Attributes
     ----------
     plan : LocalRoots
     functions : RootFunctions
     ends : (ndarray, ndarray), shape (N, g)
-        Of v.
+        The ranges of v.
     still : bool
-        Whether directions are zero, so that nothing is said of tangents.
+        Whether directions are zero, so that tangents are not bounded.
     unit : float
-        What sums round.
+        The rounding error of sums.
     """
 
     plan: LocalRoots
@@ -54,9 +54,9 @@ class RootsOnBoxes(NamedTuple):
     still: bool
     unit: float
 
-    @np.errstate(all="ignore")  # what overflows says nothing
+    @np.errstate(all="ignore")  # an overflow gives no bound
     def narrowed(self, number: int, values: Ends, tangents: Ends) -> tuple[Ends, Ends]:
-        """Ends of a layer's z, and middles and radii of its u (N, n), no wider than these."""
+        """Tighten ranges of a layer's z, and middles and radii of its u, shapes (N, n)."""
         if number == 1:
             return _within(values, self.plan.roots.units, self.ends), tangents
         for behind in self.plan.behind:
@@ -65,7 +65,7 @@ class RootsOnBoxes(NamedTuple):
         return values, tangents
 
     def _narrowed(self, behind: Behind, values: Ends, tangents: Ends) -> tuple[Ends, Ends]:
-        """The same of rows that are sums of quotients: sums of the ranges of their parts."""
+        """Do the same for rows that are sums of quotients, by the sums of their parts' ranges."""
         which, row, alone, unit = behind.which, behind.row, behind.alone, self.unit
         middle, radius = tangents
         ends_of_u = middle - radius, middle + radius
@@ -94,7 +94,7 @@ class RootsOnBoxes(NamedTuple):
         return values, centred(*_within(ends_of_u, which, (low - lost, high + lost)), unit)
 
     def _sums(self, signals: Quadratics, behind: Behind) -> Quadratics:
-        """Sums of the s, or of the s', that parts of rows see; their weights are rounded."""
+        """Return sums of s, or of s', for the parts of rows; covers the rounding of weights."""
         found, sizes = signals.sums(behind.weight), signals.size @ behind.sizes.T
         return replace(found, error=found.error + 4.0 * self.unit * sizes, size=sizes)
 
@@ -102,16 +102,16 @@ class RootsOnBoxes(NamedTuple):
 def roots_on_boxes(
     plan: LocalRoots, first: Relaxed, inputs: Inputs, unit: float
 ) -> RootsOnBoxes | None:
-    """The functions on boxes; None where they are of too many entries.
+    """Return the functions on boxes, or None if they depend on too many entries.
 
     Parameters
     ----------
     plan : LocalRoots
     first : Relaxed
-        What is known of the first layer.
+        The relaxation of the first layer.
     inputs : Inputs
     unit : float
-        What sums round.
+        The rounding error of sums.
     """
     x, v, _ = inputs
     moving = bool(v.radius.any())
@@ -141,7 +141,7 @@ def roots_on_boxes(
 
 
 def _within(ends: Ends, rows: IntArray, known: Ends) -> Ends:
-    """Ends of which some are within others as well."""
+    """Intersect some of the ranges with others."""
     low, high = ends[0].copy(), ends[1].copy()
     low[:, rows], high[:, rows] = common_range((low[:, rows], high[:, rows]), known)
     return low, high

@@ -1,13 +1,13 @@
-"""Bounds of networks whose last hidden layer has rows of quotients by roots, without those between.
+"""Bounds of networks whose last hidden layer has rows of quotients by roots, in one step.
 
-With ``o_k = s_k / sqrt(v)`` as `normalised.py` has them, a row of the layer after them is
+With ``o_k = s_k / sqrt(v)`` as in `normalised.py`, a row of the layer after them is
 
     z = p / sqrt(v) + bias,    u = N / v**1.5,    N = p' v - p v' / 2,    p = sum_k w_k s_k.
 
-Where s and s' are known as functions of the inputs, so are p, N and v: z and u have the ranges of
+If s and s' are known as functions of the inputs, so are p, N and v.  Then z and u are bounded as
 quotients (`quotients.py`), and the planes above the layer's units add up to one quotient
 (`over_roots.py`).  To second order (`second_order.py`) there are products of deviations as well,
-of which affine functions near z and u are enough.
+for which affine functions near z and u are sufficient.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from lipyomo.search.spaces.boxes.tails import RowsOfSignals, Tail
 
 
 class RowsOverRoots(NamedTuple):
-    """The last layer's rows on boxes.
+    """The rows of the last layer on boxes.
 
     Attributes
     ----------
@@ -50,17 +50,17 @@ class RowsOverRoots(NamedTuple):
         The last one, with the bias of `Tail.rows`.
     inputs : Inputs
     unit : float
-        What sums round.
+        The rounding error of sums.
     functions : RootFunctions
-        Of s and s', and the v and v' of all roots.
+        s and s', and v and v' of all roots.
     ends : (ndarray, ndarray), shape (N, g)
-        Of v.
+        The ranges of v.
     own : RootFunctions
-        The p and p' of rows, and the v and v' of each, or of all.
+        p and p' of the rows, and v and v' of each row, or of all.
     sums : (SumsOfSignals, SumsOfSignals)
-        The p and p' with what they are sums of.
+        p and p' as sums of signals.
     turning : Quadratics
-        The N of rows.
+        N of the rows.
     layer : Relaxed
     """
 
@@ -76,7 +76,7 @@ class RowsOverRoots(NamedTuple):
     layer: Relaxed
 
     def on(self, which: IntArray) -> RowsOverRoots:
-        """Those of some of the boxes."""
+        """Select some of the boxes."""
         x, v, _ = self.inputs
         return self._replace(
             inputs=Inputs(x.take(which), v.take(which), None),
@@ -97,15 +97,15 @@ class RowsOverRoots(NamedTuple):
         z, u = own.s.constant / root, N.constant / (v * root)
         return own.s.linear / root - 0.5 * z * fall, N.linear / (v * root) - 1.5 * u * fall
 
-    @np.errstate(all="ignore")  # what overflows says nothing
+    @np.errstate(all="ignore")  # an overflow gives no bound
     def above(self, rows: FloatArray, errors: FloatArray | None) -> tuple[Above, FloatArray]:
-        """Affine functions above ``rows . t``, and what of their gaps goes back to entries of e.
+        """Return affine functions above ``rows . t``, and the shares of the entries of e in gaps.
 
         Parameters
         ----------
         rows : ndarray, shape (N, n)
         errors : ndarray, shape (N, n), optional
-            What they may be off by.
+            Bounds of their errors.
         """
         layer, own, (dz, du) = self.layer, self.own, self.rises
         rises = rows * (layer.rate * du + layer.bend[0] * layer.tangent * dz)
@@ -120,9 +120,9 @@ class RowsOverRoots(NamedTuple):
         parts = (np.nan_to_num(p * g).sum(axis=2) for p, g in zip(shares, gaps, strict=True))
         return plane, np.asarray(sum(parts)).T
 
-    @np.errstate(all="ignore")  # what overflows says nothing
+    @np.errstate(all="ignore")  # an overflow gives no bound
     def second(self, rows: FloatArray, errors: FloatArray | None) -> Above:
-        """Affine functions above the same, by quadratic ones."""
+        """Return affine functions above the same, by quadratic ones."""
         layer, unit, bias, group = self.layer, self.unit, self.stage.bias, self.tail.group
         v = self.own.v, (self.ends[0][:, group], self.ends[1][:, group])
         along = layer.tangent - layer.tangent_radius, layer.tangent + layer.tangent_radius
@@ -144,7 +144,7 @@ class RowsOverRoots(NamedTuple):
         return plane.raised(terms.constant + terms.error + fuzz, fuzz)
 
     def _summed(self, s: FloatArray, rates: FloatArray, form: Quadratics | None) -> Above:
-        """Affine functions above ``s . (z - bias) + rates . u`` and a form."""
+        """Return affine functions above ``s . (z - bias) + rates . u`` plus a form."""
         (p, along), groups = self.sums, np.arange(self.tail.roots.units.size)
         whole = (self.tail.group == groups[:, None]).astype(np.float64)
         P = p.sums(s, whole).plus(along.sums(rates, whole))
@@ -152,19 +152,19 @@ class RowsOverRoots(NamedTuple):
         return above_quotient(known, self.ends, self.inputs, self.unit, form)
 
 
-@np.errstate(all="ignore")  # what overflows says nothing
+@np.errstate(all="ignore")  # an overflow gives no bound
 def rows_over_roots(context: Context, tail: Tail, known: Relaxation) -> RowsOverRoots:
-    """The last layer's rows.
+    """Bound the rows of the last layer.
 
-    By ``sum_k c_k o_k**2 <= 1``, and as the tangents of o are at most those of s over the root in
-    the same norm, |z - bias| and |u| are at most what the inequality of Cauchy and Schwarz says.
+    The Cauchy-Schwarz inequality bounds |z - bias| and |u|, since ``sum_k c_k o_k**2 <= 1``, and
+    the tangents of o are at most those of s over the root in the same norm.
 
     Parameters
     ----------
     context : Context
     tail : Tail
     known : Relaxation
-        As of `root_functions`.
+        See `root_functions`.
     """
     unit, last, roots, group = context.unit, context.stages[-1], tail.roots, tail.group
     functions, both = root_functions(context, tail, known)
@@ -221,7 +221,7 @@ def _ends_of_sums(tail: Tail, functions: RootFunctions, s: Ends, unit: float) ->
 
 
 def _summed_ranges(rows: RowsOfSignals, ends: Ends, most: FloatArray, unit: float) -> Ends:
-    """Ranges of sums of signals, whose sizes are at most a limit."""
+    """Return ranges of sums of signals, intersected with +- `most`."""
     middle, radius = centred(*ends, unit)
     weight, sizes = rows.whole.T, rows.sizes.T
     centre, away = middle @ weight, radius @ np.abs(weight)

@@ -1,8 +1,8 @@
-"""The objective below a quadratic function, and an affine one above that.
+"""Bounding the objective by a quadratic function, and this by an affine one.
 
-As in `collapse.py` sums ``a . h + b . t`` are taken back from layer to layer, but terms of second
+As in `collapse.py`, sums ``a . h + b . t`` are taken back from layer to layer, but terms of second
 order in the deviations ``p = z - f`` and ``q = u - n`` from the middles of a box are kept.  With
-lines ``r + s p +- d`` around sigma', and a parabola above what is in brackets
+lines ``r + s p +- d`` around sigma', and a parabola above the expression in brackets
 (`lipyomo.networks.activations.parabolas`), a unit has
 
     a sigma + b u sigma' = (a sigma + b n sigma') + b q sigma'
@@ -14,13 +14,14 @@ and a product has
     u_i z_j + z_i u_j = f_j u_i + n_i z_j - n_i f_j + q_i p_j
                       + f_i u_j + n_j z_i - n_j f_i + q_j p_i.
 
-What is affine goes on to the layer before.  Products of deviations are a quadratic form in (x, v)
-at once, by the affine functions that are known of z and u; their errors come times the size of the
-other deviation.  So all that is left is O(h**3) for a box of width h with one direction, and terms
-of different units cancel out before they are bounded.  On wide boxes this is worse than planes.
+The affine terms are taken back to the layer before.  Products of deviations are written as a
+quadratic form in (x, v) directly, by the affine functions known for z and u; the errors of these
+are multiplied by the size of the other deviation.  So the error is O(h**3) for a box of width h
+with one direction, and terms of different units cancel before they are bounded.  On wide boxes this
+is worse than planes.
 
-Rounding is paid for as in `collapse.py`: what a sum is made of is counted a few times more than it
-has operations that `Context.unit` does not know of.
+Rounding is covered as in `collapse.py`: the absolute terms of a sum are counted a few times more
+than it has operations that `Context.unit` does not cover.
 """
 
 from __future__ import annotations
@@ -40,14 +41,14 @@ from lipyomo.search.spaces.boxes.stage import Stage
 
 
 class _Terms(NamedTuple):
-    """What a layer's units, or products, leave beside the quadratic form.
+    """The terms of a layer's units, or products, outside the quadratic form.
 
     Attributes
     ----------
     slopes, rates : ndarray, shape (N, n)
-        Coefficients of the z and u of each branch.
+        Coefficients of z and u of each branch.
     constant, sizes : ndarray, shape (N,)
-        The latter is what sums are made of.
+        The constants, and the sums of absolute terms.
     error : ndarray, shape (N,)
     """
 
@@ -58,7 +59,7 @@ class _Terms(NamedTuple):
     error: FloatArray
 
     def plus(self, other: _Terms) -> _Terms:
-        """Those of a layer: of its units, and of its products behind them."""
+        """Combine the terms of units with those of the products of the same layer."""
         return _Terms(
             np.concatenate([self.slopes, other.slopes], axis=1),
             np.concatenate([self.rates, other.rates], axis=1),
@@ -68,16 +69,18 @@ class _Terms(NamedTuple):
         )
 
 
-@np.errstate(over="ignore", invalid="ignore")  # what overflows says nothing
+@np.errstate(over="ignore", invalid="ignore")  # an overflow gives no bound
 def second_order(known: Relaxation, rows: FloatArray, errors: FloatArray | None) -> Above:
-    """As `lipyomo.search.spaces.boxes.collapse.collapsed`, by quadratic functions; without gaps.
+    """Do the same as `lipyomo.search.spaces.boxes.collapse.collapsed`, by quadratic functions.
+
+    Gaps are not computed.
 
     Parameters
     ----------
     known : Relaxation
     rows : ndarray, shape (N, n_L)
     errors : ndarray, shape (N, n_L), optional
-        What the rows may be off by.
+        Bounds of the errors of the rows.
     """
     context, (x, v, _) = known.context, known.inputs
     unit, moving, count = context.unit, bool(v.radius.any()), len(rows)
@@ -127,18 +130,18 @@ Pair = tuple[FloatArray, FloatArray]
 def units_to_second_order(
     stage: Stage, layer: Relaxed, factors: Pair, middles: Pair, reach: FloatArray
 ) -> tuple[_Terms, Pair]:
-    """What units leave beside products of deviations, and the weights of these: q p, and p p.
+    """Compute the terms of units outside products of deviations, and the weights of q p and p p.
 
     Parameters
     ----------
     stage : Stage
     layer : Relaxed
     factors : (ndarray, ndarray), shape (N, n)
-        What outputs and tangents come with.
+        The factors of outputs and tangents.
     middles : (ndarray, ndarray), shape (N, n)
-        The f and n of z and u.
+        f and n, for z and u.
     reach : ndarray, shape (N, n)
-        Largest absolute values of the q.
+        Upper bounds of |q|.
     """
     (a, b), (f, n) = factors, middles
     units = slice(a.shape[1])
@@ -159,7 +162,7 @@ def units_to_second_order(
 def _of_products(
     stage: Stage, layer: Relaxed, factors: Pair, both: tuple[Away, Away], form: DeviationProducts
 ) -> _Terms:
-    """Those of products."""
+    """Compute the terms of products, and add their deviations to the form."""
     assert stage.products is not None
     i, j = stage.products.left, stage.products.right
     (a, b), (z, u) = factors, both
@@ -181,7 +184,7 @@ def _of_products(
 
 
 class Away(NamedTuple):
-    """Signals less numbers near their middles: ``turn . e +- error`` for e in [-1, 1]^D.
+    """Signals minus numbers near their middles: ``turn . e +- error`` for e in [-1, 1]^D.
 
     Attributes
     ----------
@@ -189,10 +192,10 @@ class Away(NamedTuple):
         These numbers.
     turn : ndarray, shape (N, n, D)
     size : ndarray, shape (N, n)
-        Sums of its absolute values.
+        Sums of the absolute values of `turn`.
     error : ndarray, shape (N, n)
     reach : ndarray, shape (N, n)
-        Largest absolute values, by all that is known.
+        Upper bounds of the absolute values, by the known ranges.
     """
 
     middle: FloatArray
@@ -203,7 +206,7 @@ class Away(NamedTuple):
 
     @classmethod
     def of(cls, affine: Affine, ends: Ends, inputs: Inputs, moving: bool, unit: float) -> Away:
-        """Affine functions of x, and of v where that is `moving`, and ranges of the same."""
+        """Combine affine functions of x, and of v if it is `moving`, with ranges of the same."""
         turn, middle = turned(affine, inputs, moving)
         middle = np.broadcast_to(middle, ends[0].shape)
         turn = np.broadcast_to(turn, (*middle.shape, turn.shape[2]))
@@ -213,11 +216,11 @@ class Away(NamedTuple):
         return cls(middle, turn, size, np.fmin(error, (reach + size) * (1.0 + unit)), reach)
 
     def take(self, which: IntArray | slice) -> Away:
-        """Some of the signals."""
+        """Select some of the signals."""
         return Away(*(array[:, which] for array in self))
 
     def error_with(self, other: Away) -> FloatArray:
-        """What products of ``turn . e`` are off by, one by one."""
+        """Bound the errors of products of ``turn . e``, one by one."""
         one = self.size * other.error + self.error * other.reach
         return np.fmin(one, self.reach * other.error + self.error * other.size)
 
@@ -230,7 +233,7 @@ class DeviationProducts:
     matrix : ndarray, shape (N, D, D)
     error : ndarray, shape (N,)
     size : ndarray, shape (N,)
-        Sums of absolute values of all terms of the matrix.
+        Sums of the absolute values of all terms of the matrix.
     """
 
     def __init__(self, count: int, dimension: int) -> None:
@@ -238,7 +241,7 @@ class DeviationProducts:
         self.error, self.size = np.zeros(count), np.zeros(count)
 
     def add(self, weights: FloatArray, one: Away, other: Away) -> FloatArray:
-        """Add products one by one with weights (N, n); the errors (N, n) of these."""
+        """Add products with weights (N, n), one by one; return their errors (N, n)."""
         sizes = np.abs(weights)
         turned = np.swapaxes(one.turn * weights[:, :, None], 1, 2)
         self.matrix = self.matrix + np.matmul(turned, other.turn)

@@ -1,13 +1,15 @@
-"""What nonlinear functions see of the inputs, and networks of features instead of them.
+"""Which combinations of inputs nonlinear functions depend on, and networks of features of these.
 
-Layers pass inputs on, as the sums around attention do: what then reaches the outputs as it is says
-nothing of where the Jacobian is large.  Of each row C x + (what nonlinear functions give), C is
-known where layers pass values on; all C of rows that are arguments of nonlinear functions are M.
+Layers may pass inputs on, like residual connections around attention.  Inputs that reach the
+outputs only in this way do not affect where the Jacobian is large.  A row is C x plus terms of
+nonlinear functions, where C is known if layers pass values on.  M consists of C for all rows that
+are arguments of nonlinear functions.
 
-Of features ``y = B (x - c)`` the first rows are ``A y + (W c + b)``, with A = W B^T.  Such a row of
-a later layer differs from the true one by ``C' (W - A B) (x - c)``, C' its coefficients of the
-first rows, and rounding: those are `Stage.off`, and tiny where C is a sum of rows of B.  Rows that
-are no arguments may be others than those of the network, and do not matter.
+As functions of features ``y = B (x - c)``, the first rows are ``A y + (W c + b)``, with A = W B^T.
+A row of a later layer then differs from the true one by ``C' (W - A B) (x - c)``, with C' its
+coefficients of the first rows, and by rounding.  This error is `Stage.off`; it is tiny if C is a
+sum of rows of B.  Rows that are not arguments may differ from those of the network, but are not
+used.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from lipyomo.search.spaces.boxes.stage import Stage
 
 
 def rows_seen(stages: Sequence[Stage]) -> FloatArray:
-    """M: rows of the inputs that nonlinear functions see, shape (n, d)."""
+    """Return M, the linear parts of the arguments of nonlinear functions, shape (n, d)."""
     rows = stages[0].weight
     found = [rows[_arguments(stages[0])]]
     for before, stage in pairwise(stages):
@@ -40,14 +42,14 @@ def rows_seen(stages: Sequence[Stage]) -> FloatArray:
 
 
 def of_features(stages: Sequence[Stage], features: Features, unit: float) -> tuple[Stage, ...]:
-    """The layers with features instead of the inputs.
+    """Return the layers as functions of features instead of the inputs.
 
     Parameters
     ----------
     stages : sequence of Stage
     features : Features
     unit : float
-        By which `Stage.off` is multiplied.
+        The factor that `Stage.off` is multiplied by.
     """
     first, basis, away = stages[0], features.basis, features.away
     A = first.weight @ basis.T
@@ -71,7 +73,7 @@ def of_features(stages: Sequence[Stage], features: Features, unit: float) -> tup
 
 
 def _arguments(stage: Stage) -> BoolArray:
-    """Which of a stage's rows are arguments of units that are not passed on, or factors."""
+    """Return which rows of a stage are arguments of units that are not passed on, or factors."""
     units = stage.units_of(stage.bias).size
     found = np.ones(stage.bias.size, dtype=bool)
     found[:units] = ~passed_outputs(stage)[:units]
@@ -81,7 +83,7 @@ def _arguments(stage: Stage) -> BoolArray:
 
 
 def _needed(stages: Sequence[Stage]) -> list[BoolArray]:
-    """Arguments, and rows that are known as these are multiples of them."""
+    """Return which rows are arguments, or rows that arguments are computed from as multiples."""
     found = [_arguments(stage) for stage in stages]
     for k in range(len(stages) - 1, 0, -1):
         copies = stages[k].copies

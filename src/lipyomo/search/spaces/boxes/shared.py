@@ -1,13 +1,13 @@
-"""Planes above sums of products that have a factor r in common.
+"""Planes above sums of products with a common factor r.
 
-With a and b, what their outputs and tangents are multiplied by,
+With a and b for the factors of their outputs and tangents,
 
     sum_k a_k z_k r + b_k (u_k r + z_k r') = P r + Q r',
     P = sum_k a_k z_k + b_k u_k,               Q = sum_k b_k z_k,
 
-are two bilinear terms.  The ranges of P and Q as sums are narrower than the sums of those of all
-terms, for much of them cancels out: a normalised row, or a token that several values are weighted
-by, has as many products as entries.
+are two bilinear terms.  The ranges of P and Q are narrower than the sums of the ranges of their
+terms, since much cancels.  Examples are a normalised row, which has a product for each entry, and
+an attention weight that multiplies several values.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from lipyomo.search.spaces.boxes.terms import Located, plane_above
 
 
 class Single(NamedTuple):
-    """Planes above a layer's P products one by one.
+    """Planes above the P products of a layer, one by one.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Single(NamedTuple):
         Coefficients of z and u of the left rows, and then of the right ones.
     constants : ndarray, shape (N, P)
     of_z, of_u : ndarray, shape (N, 2 P)
-        Gaps of these rows: in all, and of their tangents alone.
+        Gaps due to these rows: in total, and due to their tangents alone.
     """
 
     slopes: FloatArray
@@ -50,12 +50,12 @@ class Joint(NamedTuple):
     Attributes
     ----------
     slopes, rates : (ndarray, ndarray), shapes (N, p) and (N, G)
-        Of z and u of the members' other rows, and of the rows in common.
+        Coefficients of z and u of the members' other rows, and of the common rows.
     constant, size, height : ndarray, shape (N, G)
-        Of the planes; sums of sizes of all terms; and where planes are at the worst point.
+        Constants of the planes; sums of the sizes of all terms; and the planes at the worst point.
     gaps, of_tangents : (ndarray, ndarray), shape (N, p)
-        What each member's other row adds for want of knowledge, in all and by its tangent; and what
-        the row in common adds with that member.
+        The looseness due to each member's other row, and due to the common row with that member: in
+        total, and by tangents alone.
     """
 
     slopes: tuple[FloatArray, FloatArray]
@@ -67,13 +67,13 @@ class Joint(NamedTuple):
     of_tangents: tuple[FloatArray, FloatArray]
 
     def instead(self, shared: Shared, heights: FloatArray, single: Single) -> Single:
-        """These planes, and gaps, in the places of those of single products that are higher.
+        """Replace planes and gaps of single products by these where these are lower.
 
         Parameters
         ----------
         shared : Shared
         heights : ndarray, shape (N, P)
-            Where the planes of all of the layer's products are at the worst point.
+            The planes of all products of the layer at the worst point.
         single : Single
         """
         slopes, rates, constants, of_z, of_u = (part.copy() for part in single)
@@ -103,16 +103,16 @@ def jointly(
     inputs: Inputs,
     unit: float,
 ) -> Joint:
-    """Planes of all groups, through the middles of all ranges.
+    """Compute planes of all groups, through the middles of all ranges.
 
     Parameters
     ----------
     shared : Shared
     layer : Relaxed
     factors : (ndarray, ndarray), shape (N, p)
-        What members' outputs and tangents are multiplied by.
+        The factors of the members' outputs and tangents.
     worst : (ndarray, ndarray)
-        x and v of each box, where the objective is largest.
+        x and v of each box where the objective is largest.
     inputs : Inputs
     unit : float
     """
@@ -168,7 +168,7 @@ def jointly(
 
 
 def _spread(c: FloatArray, ends: Ends) -> Ends:
-    """Ends of terms."""
+    """Return ranges of multiples."""
     one, other = c * ends[0], c * ends[1]
     return np.minimum(one, other), np.maximum(one, other)
 
@@ -176,7 +176,7 @@ def _spread(c: FloatArray, ends: Ends) -> Ends:
 def _sum(
     terms: list[tuple[FloatArray, Affine]], shared: Shared, inputs: Inputs, unit: float
 ) -> Affine:
-    """Sums over each group as functions of (x, v), with the rounding of their coefficients."""
+    """Sum terms over each group as functions of (x, v), covering the rounding of coefficients."""
     x: FloatArray | None = None
     v: FloatArray | None = None
     constant = np.zeros((len(terms[0][0]), shared.rows.size))
@@ -197,7 +197,7 @@ def _sum(
 
 
 def _form(affine: Affine, terms: Ends, shared: Shared, inputs: Inputs, unit: float) -> Form:
-    """Functions with their ranges, which are at most the sums of those of their terms."""
+    """Combine functions with their ranges, which are at most the sums of those of their terms."""
     sizes = 4.0 * unit * shared.sums(np.maximum(np.abs(terms[0]), np.abs(terms[1])))
     middle = affine.constant + times(affine.x, inputs.x.middle)
     down, up = spans(affine.x, inputs, unit)
@@ -211,7 +211,7 @@ def _form(affine: Affine, terms: Ends, shared: Shared, inputs: Inputs, unit: flo
 
 
 def _located(form: Form, worst: tuple[FloatArray, FloatArray]) -> Located:
-    """The range of a form, and where it is at a point."""
+    """Return the range of a form, and its value at a point."""
     low, high = form.middle - form.radius, form.middle + form.radius
     there = form.constant + times(form.x, worst[0])
     if form.v is not None:

@@ -1,4 +1,4 @@
-"""Networks that end with rows of quotients by roots: what their last layers are."""
+"""Recognising networks whose last layers are rows of quotients by roots."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from lipyomo.search.spaces.boxes.stage import Stage
 
 
 class RowsOfSignals(NamedTuple):
-    """Sums of signals: those of one weight after the other, and a bias.
+    """Sums of signals, given by a product of several weights, and a bias.
 
     Attributes
     ----------
     weights : tuple of ndarray
     bias : ndarray, shape (n,)
     reach : ndarray, shape (n,)
-        Sizes of all that the bias is made of.
+        Sums of the absolute values of the terms of the bias.
     """
 
     weights: tuple[FloatArray, ...]
@@ -32,9 +32,9 @@ class RowsOfSignals(NamedTuple):
 
     @classmethod
     def of(cls, stages: Sequence[Stage], first: FloatArray) -> RowsOfSignals:
-        """The rows of the last of some layers, of which the others pass their rows on.
+        """Return the rows of the last of some layers, where the others pass their rows on.
 
-        The first of these has other weights.
+        `first` replaces the weight of the first layer.
         """
         bias = reach = np.zeros(first.shape[1])
         weights = (first, *(stage.weight for stage in stages[1:]))
@@ -44,18 +44,18 @@ class RowsOfSignals(NamedTuple):
         return cls(weights, bias, reach)
 
     def take(self, which: IntArray) -> RowsOfSignals:
-        """Some of them."""
+        """Select some of the sums."""
         weights = (*self.weights[:-1], self.weights[-1][which])
         return RowsOfSignals(weights, self.bias[which], self.reach[which])
 
     def sums(self, signals: Quadratics) -> Quadratics:
-        """The sums, without the bias."""
+        """Return the sums, without the bias."""
         for weight in self.weights:
             signals = signals.sums(weight)
         return signals
 
     def apart(self, low: FloatArray, high: FloatArray, unit: float) -> Ends:
-        """Ranges of the signals from those of the sums (N, n), where one alone is in a sum."""
+        """Return ranges of the signals that are alone in a sum, given those of the sums (N, n)."""
         weight = self.weights[0]
         ends = tuple(np.full((len(low), weight.shape[1]), end) for end in (-np.inf, np.inf))
         alone = np.flatnonzero((weight != 0.0).sum(axis=1) == 1)
@@ -71,7 +71,7 @@ class RowsOfSignals(NamedTuple):
 
     @property
     def whole(self) -> FloatArray:
-        """All weights as one, but for rounding."""
+        """The product of all weights, up to rounding."""
         found = self.weights[0]
         for weight in self.weights[1:]:
             found = weight @ found
@@ -79,7 +79,7 @@ class RowsOfSignals(NamedTuple):
 
     @property
     def sizes(self) -> FloatArray:
-        """Sums of absolute values of what its entries are made of."""
+        """Sums of the absolute values of the terms of its entries."""
         found = np.abs(self.weights[0])
         for weight in self.weights[1:]:
             found = np.abs(weight) @ found
@@ -92,12 +92,13 @@ class Tail(NamedTuple):
     Attributes
     ----------
     start : int
-        The stage with the squares.
+        The index of the stage with the squares.
     first : RowsOfSignals, optional
-        The squares' arguments as sums of units of the first layer, if those between are none.
+        The arguments of the squares as sums of units of the first layer, if the layers in between
+        only pass rows on.
     roots : Roots
     rows : RowsOfSignals
-        Of the last layer, of all s over their root.
+        The rows of the last layer, as sums of all s over their root.
     group : ndarray of int, shape (n,)
         The root of each row.
     """
@@ -110,9 +111,9 @@ class Tail(NamedTuple):
 
 
 def weights_of_signals(quotients: Quotients, weight: FloatArray, roots: Roots) -> FloatArray | None:
-    """Weights of quotients, in the columns of a `weight`, as those of all s over their root.
+    """Turn the columns of a `weight` on quotients into weights of all s over their root.
 
-    None where they are sums of three or more: those round more than once.
+    Return None if some s occurs in three or more quotients: such sums are rounded more than once.
     """
     if np.bincount(quotients.squares).max() > 2:
         return None
@@ -122,7 +123,7 @@ def weights_of_signals(quotients: Quotients, weight: FloatArray, roots: Roots) -
 
 
 def tail_of(stages: tuple[Stage, ...]) -> Tail | None:
-    """The tail of a network, if it has one, and each row of the last layer is by one root."""
+    """Return the tail of a network if it has one and each row of its last layer has one root."""
     place = len(stages) - 1
     while place > 0 and passes(stages[place - 1]):
         place -= 1
@@ -149,6 +150,6 @@ def tail_of(stages: tuple[Stage, ...]) -> Tail | None:
 
 
 def passes(stage: Stage) -> bool:
-    """Whether all that a stage has are rows that it passes on."""
+    """Return whether a stage only passes rows on."""
     kinds = [isinstance(kind, Passed) for kind, _ in stage.kinds]
     return stage.products is None and bool(kinds) and all(kinds)

@@ -11,12 +11,12 @@ from lipyomo.base.numerics.ranges import Ends
 from lipyomo.search.spaces.boxes.errors import Errors
 
 Plane = tuple[FloatArray, FloatArray, FloatArray]
-"""Coefficients of both signals, and a constant."""
+"""The coefficients of both signals, and a constant."""
 
 
 @dataclass(frozen=True, eq=False)
 class Located:
-    """Signals (N, P): their ends and middles, and where they are at one point of each box."""
+    """Signals (N, P): their ranges and middles, and their values at one point of each box."""
 
     low: FloatArray
     high: FloatArray
@@ -25,18 +25,18 @@ class Located:
 
     @property
     def size(self) -> FloatArray:
-        """Largest absolute values."""
+        """The largest absolute values."""
         return np.maximum(np.abs(self.low), np.abs(self.high))
 
 
 def level_where_lower(
     c: FloatArray, ends: Ends, planes: list[tuple[Plane, Located, Located]], gaps: list[FloatArray]
 ) -> tuple[list[Plane], list[FloatArray]]:
-    """Planes above sums of one or two terms, and gaps; level ones where these are lower.
+    """Replace planes above sums of one or two terms, and gaps, by constants where these are lower.
 
-    Sums are within `ends`; they are compared at the ranges' points.
+    `ends` are ranges of the sums; planes are compared at the points of `Located.there`.
     """
-    with np.errstate(invalid="ignore"):  # no range, and no coefficient
+    with np.errstate(invalid="ignore"):  # infinite ranges and zero coefficients
         most = np.fmax(c * ends[0], c * ends[1])
         width = np.abs(c) * (ends[1] - ends[0])
     height = np.zeros_like(c)
@@ -54,10 +54,10 @@ def level_where_lower(
 
 
 def plane_above(c: FloatArray, p: Located, q: Located, errors: Errors, lowest: bool) -> Plane:
-    """Planes ``A p + B q + C`` above ``c p q``; the lowest at the ranges' points, or middle ones.
+    """Return planes ``A p + B q + C`` above ``c p q``: through the middles, or the lowest ones.
 
-    With (p - f)(q - g) of one sign, or within the errors, ``c p q`` is at most
-    ``c (g p + f q - f g)``, and the error.
+    The lowest ones are chosen at the points of `Located.there`.  If (p - f)(q - g) has one sign, or
+    is within the errors, ``c p q`` is at most ``c (g p + f q - f g)`` plus the error.
     """
     rises = c >= 0.0
     g, f, e = q.middle, p.middle, np.where(rises, errors.high, errors.low)
