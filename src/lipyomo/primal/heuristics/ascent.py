@@ -1,4 +1,4 @@
-"""Gradient ascent on a smoothed Jacobian norm: large steps that know where to go.
+"""Gradient ascent on a smoothed Jacobian norm, which takes large steps.
 
 The norm of the Jacobian is constant on each region, so it has no gradient.  Replace the slope of
 each unit, a step at its kink, by a logistic curve in its pre-activation z,
@@ -6,10 +6,10 @@ each unit, a step at its kink, by a logistic curve in its pre-activation z,
     s(z) = left + (right - left) / (1 + exp(-z / (tau size)))
 
 with `size` the spread of z over the domain.  Then ``y . J(x) v`` is smooth in x, and its gradient
-says which units should flip: a pass forwards carries z and the tangents of v, a pass backwards the
-adjoints of both, and the adjoint of the tangents is the gradient ``J^T y`` from which the next v
-follows.  The temperature tau falls on the way; the best point in terms of the true slopes is kept.
-Many starts ascend together, and sparse layers stay sparse.
+shows which units should flip.  A forward pass computes z and the tangents of v, a backward pass the
+adjoints of both; the adjoint of the tangents is the gradient ``J^T y``, from which the next v
+follows.  The temperature tau decreases during the ascent, and the best point with the true slopes
+is kept.  Many ascents run together, and sparse layers stay sparse.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from lipyomo.problems.norms import DUAL, maximiser, vector_norm
 from lipyomo.problems.problem import LipschitzProblem
 
 TEMPERATURES, STEPS = (-1.0, 1.0), (-1.7, 0.0)
-"""Powers of ten between which first temperatures and first steps lie."""
+"""Ranges of the initial temperatures and steps, as powers of ten."""
 
 Digits: TypeAlias = "npt.NDArray[Any]"
-"""Numbers in the precision of the ascents."""
+"""Arrays in the precision of the ascents."""
 
 
 class _Units(NamedTuple):
-    """A layer in the precision of the ascents; all but the weight are columns.
+    """A layer in the precision of the ascents; everything except the weight is a column.
 
-    `spread` is twice the typical size of a pre-activation's variation, `middle` and `half` are
-    those of the slopes.
+    `spread` is twice the typical variation of a pre-activation; `middle` and `half` are half the
+    sum and half the difference of the slopes.
     """
 
     weight: Matrix
@@ -57,7 +57,7 @@ class SmoothAscent:
     ----------
     problem : LipschitzProblem
     spread : list of ndarray, shapes (n_i,)
-        Typical size of each pre-activation's variation over the domain.
+        The typical variation of each pre-activation over the domain.
     """
 
     def __init__(self, problem: LipschitzProblem, spread: list[FloatArray]) -> None:
@@ -72,7 +72,7 @@ class SmoothAscent:
         self._head, self._tiny = head.astype(kind), np.finfo(kind).tiny
         self._layers = []
         for i, (layer, size) in enumerate(zip(layers, spread, strict=True)):
-            bias = layer.bias if i else z[0][0]  # inputs count from the centre: few digits do
+            bias = layer.bias if i else z[0][0]  # inputs relative to the centre need few digits
             size = np.maximum(size, EQUAL * size.max(initial=0.0) + 1e-300)
             left, right = layer.left, layer.right
             columns = (bias, left, right, 0.5 * (left + right), 0.5 * (right - left), 2.0 * size)
@@ -81,7 +81,7 @@ class SmoothAscent:
         along = [layer.weight for layer in self._layers]
         if problem.directions is not None and along:
             along[0] = problem.tangent_network.layers[0].weight.astype(kind)
-        self._along = along  # what tangents see
+        self._along = along  # the weights applied to tangents
 
     def ascend(
         self,
@@ -93,17 +93,17 @@ class SmoothAscent:
         steps: int,
         clock: Clock | None = None,
     ) -> FloatArray:
-        """Ascend from `points`; the best point of each ascent.
+        """Ascend from `points`, and return the best point of each ascent.
 
         Parameters
         ----------
         points : ndarray, shape (B, d)
         functionals : ndarray, shape (B, m)
-            In the dual ball: whose gradients to enlarge at first.
+            In the dual ball; the functionals whose gradients are to be enlarged at first.
         loyal : ndarray of bool, shape (B,)
-            Ascents that keep their functional; the others follow the largest output.
+            Which ascents keep their functional; the others follow the largest output.
         temperature, reach : ndarray, shape (B,)
-            First tau, and first step in units of the domain's width; they fall on the way.
+            The initial tau, and the initial step in units of the domain's width; both decrease.
         steps : int
         clock : Clock, optional
             Ends the ascents early.
@@ -131,7 +131,7 @@ class SmoothAscent:
                     v = maximiser(self._pulled_back(y, soft), norm, axis=0)
                 y, v, uphill = self._uphill(y, v, loyal, hard, soft, steep)
             scale = np.where(self._free, np.maximum(1.0, np.abs(x)), self._width)
-            # where kinks are so steep that numbers overflow, only signs are left to follow
+            # at kinks so steep that numbers overflow, the signs can still be used
             way = np.sign(uphill)
             way[np.isnan(way)] = 0.0
             step = (reach * fallen)[:, None] * scale * way
@@ -139,7 +139,7 @@ class SmoothAscent:
         return found
 
     def _pulled_back(self, y: Digits, slopes: list[Digits]) -> Digits:
-        """Gradients of the functionals (m, B) under the given slopes, shape (k, B)."""
+        """Return the gradients of functionals (m, B) with the given slopes, shape (k, B)."""
         g = np.asarray(self._head.T @ y)
         for weight, slope in zip(reversed(self._along), reversed(slopes), strict=True):
             g = np.asarray(weight.T @ (slope * g))
@@ -148,7 +148,7 @@ class SmoothAscent:
     def _slopes(
         self, x: FloatArray, temperature: FloatArray
     ) -> tuple[list[Digits], list[Digits], list[Digits]]:
-        """True slopes at points (B, d), smoothed ones, and their derivatives; each (n_i, B)."""
+        """Return true slopes at points (B, d), smoothed ones, and their derivatives, (n_i, B)."""
         hard, soft, steep = [], [], []
         passed: Digits = (x - self._center).T.astype(self._kind)
         warm = temperature.astype(self._kind)
@@ -171,7 +171,7 @@ class SmoothAscent:
         soft: list[Digits],
         steep: list[Digits],
     ) -> tuple[Digits, Digits, Digits]:
-        """The next functionals (m, B) and directions (k, B), and the gradient in x (B, d)."""
+        """Return next functionals (m, B) and directions (k, B), and the gradient (B, d) in x."""
         tangents, u = [], v
         for along, slope in zip(self._along, soft, strict=True):
             t = np.asarray(along @ u)
@@ -192,9 +192,9 @@ class SmoothAscent:
 def _precision(
     weights: list[Matrix], z: list[FloatArray], spread: list[FloatArray]
 ) -> type[np.float32 | np.float64]:
-    """Single where pre-activations at the centre `z` and what they vary by have room in it.
+    """Return float32 if it is precise enough for the pre-activations, else float64.
 
-    Three digits are left for what pre-activations vary by.
+    At least three digits must be left for their variation around the values `z` at the centre.
     """
     eps = float(np.finfo(np.float32).eps)
     tops = [float(abs(weight).max()) for weight in weights] + [float(size.max()) for size in spread]
@@ -205,7 +205,7 @@ def _precision(
 
 
 def inner_box(domain: Domain) -> tuple[FloatArray, FloatArray]:
-    """The domain's box without its rim."""
+    """Return the domain's box without its rim."""
     width = domain.upper - domain.lower
     rim = PARAMS.rim * np.where(np.isfinite(width), width, 1.0)
     return domain.lower + rim, domain.upper - rim
@@ -217,9 +217,9 @@ def pulled_inside(
     parents: FloatArray,
     box: tuple[FloatArray, FloatArray] | None = None,
 ) -> FloatArray:
-    """`points` moved inside the domain: clipped to its box, then halved towards their parents.
+    """Move `points` inside the domain: clip them to its box, then move them towards their parents.
 
-    Whoever has its `inner_box` already may give it.
+    `box` is the domain's `inner_box`, if it is known already.
     """
     low, high = box or inner_box(domain)
     inside = np.minimum(np.maximum(points, low), high)

@@ -15,23 +15,23 @@ from lipyomo.problems.operator_norm import alternating
 from lipyomo.problems.problem import LipschitzProblem
 
 GROWTH = 1.0 + EQUAL
-"""Larger by less is equal, but for rounding."""
+"""Values within this factor count as equal, up to rounding."""
 
 
 def evaluation_work(problem: LipschitzProblem) -> float:
-    """Multiplications that evaluating the norm at one point takes."""
+    """Return the number of multiplications for evaluating the norm at one point."""
     weights = sum(layer.weight.size for layer in problem.network.layers)
     return evaluation_passes(problem) * weights
 
 
 def evaluation_passes(problem: LipschitzProblem) -> float:
-    """Passes through the network that the evaluation of a point takes."""
+    """Return the number of passes through the network for evaluating one point."""
     vertices, outputs = problem.dual_vertices, problem.network.output_dim
     return 1.0 + (outputs if vertices is None else min(len(vertices), outputs))
 
 
 def jacobian_rows(network: Network, patterns: Sequence[BoolArray], rows: FloatArray) -> FloatArray:
-    """Gradients of functionals on the pieces of many patterns.
+    """Compute gradients of functionals on the pieces of many patterns.
 
     Parameters
     ----------
@@ -48,8 +48,8 @@ def jacobian_rows(network: Network, patterns: Sequence[BoolArray], rows: FloatAr
 
 
 def _rows_under(network: Network, slopes: Sequence[FloatArray], rows: FloatArray) -> FloatArray:
-    """Gradients of functionals (n, k, d) where the units have slopes of shapes (n, n_i)."""
-    if len(rows) > network.output_dim:  # as many passes as there are outputs
+    """Compute gradients of functionals (n, k, d), given slopes of shapes (n, n_i)."""
+    if len(rows) > network.output_dim:  # only as many passes as outputs
         every = _rows_under(network, slopes, np.eye(network.output_dim))
         return np.asarray(rows @ every)
     count = len(slopes[0]) if slopes else 1
@@ -64,18 +64,18 @@ def _rows_under(network: Network, slopes: Sequence[FloatArray], rows: FloatArray
 def pattern_norms(
     problem: LipschitzProblem, patterns: Sequence[BoolArray], rows: FloatArray | None = None
 ) -> FloatArray:
-    """Operator norms of the pieces of many patterns.
+    """Compute operator norms of the pieces of many patterns.
 
-    Exact (up to rounding) where the dual ball has few vertices, the input norm is l1, or both norms
-    are l2; a value that is attained, hence a lower bound, for the other pairs.
+    They are exact up to rounding if the dual ball has few vertices, the input norm is l1, or both
+    norms are l2; otherwise they are attained values, hence lower bounds.
 
     Parameters
     ----------
     problem : LipschitzProblem
     patterns : sequence of bool arrays, shapes (n, n_i)
     rows : ndarray, shape (k, m), optional
-        Some functionals of the dual ball: only the norms of their gradients are computed, which
-        are lower bounds.
+        Some functionals of the dual ball.  If given, only the norms of their gradients are
+        computed, which are lower bounds.
 
     Returns
     -------
@@ -94,7 +94,7 @@ def _norms(
     gradients: Callable[[slice, FloatArray], FloatArray],
     rows: FloatArray | None,
 ) -> FloatArray:
-    """The norms of `count` Jacobians, from the gradients (n, k, d) of functionals (k, m)."""
+    """Compute the norms of `count` Jacobians from gradients (n, k, d) of functionals (k, m)."""
     network = problem.network
     if rows is None and problem.dual_vertices is not None:
         few = len(problem.dual_vertices) <= ONE_BY_ONE
@@ -125,13 +125,13 @@ def _norms(
 def point_norms(
     problem: LipschitzProblem, points: FloatArray, rows: FloatArray | None = None
 ) -> tuple[FloatArray, list[BoolArray]]:
-    """Like `pattern_norms` at points (n, d); also gives their patterns."""
+    """Do the same as `pattern_norms` at points (n, d); also return their patterns."""
     patterns = list(problem.network.pattern(points))
     return np.full(len(points), pattern_norms(problem, patterns, rows)), patterns
 
 
 def sampled_norms(problem: LipschitzProblem, points: FloatArray) -> FloatArray:
-    """Norms of the Jacobian at points (n, d), with units of any kind; exact as `pattern_norms`."""
+    """Compute norms of the Jacobian at points (n, d), for any units; see `pattern_norms`."""
     network = problem.network
     if not network.smooth:
         return point_norms(problem, points)[0]

@@ -1,10 +1,11 @@
-"""At which kinks a region is likely to end, seen from a point inside.
+"""Estimates of which kinks are facets of a region, given a point inside.
 
-A flip of one unit exists if its kink is a facet of the region, and most are not: others cut the
-region off before.  A linear program tells for one unit.  All are told apart at once by the
-logarithmic barrier of the region, with Hessian H: the share that the row r of a unit has in H in
-its own direction, its leverage ``r' H^-1 r`` with ``r = gradient / z``, is one where nothing else
-limits the region there, and nearly zero where others do by far.  The point need not be central.
+A region with one unit flipped exists if the unit's kink is a facet of the region.  Most kinks are
+not, since others cut the region off before.  A linear program decides this for one unit.  The
+logarithmic barrier of the region, with Hessian H, gives an estimate for all units at once: the
+leverage ``r' H^-1 r`` of a unit with ``r = gradient / z`` is the share of its row in H in its own
+direction.  It is one if nothing else limits the region there, and nearly zero if others do so much
+earlier.  The point need not be central.
 """
 
 from __future__ import annotations
@@ -18,24 +19,24 @@ from lipyomo.problems.affine.signal import affine_pieces
 from lipyomo.problems.domains import Domain
 
 _CLOSE = 1e-9
-"""Nearer to a face or kink than this share of its width, or reach, a point counts as so near."""
+"""The smallest distance of a point from a face or kink that is used, as a share of the width."""
 
 _ENDLESS = 1e-12
-"""Curvature of the barrier where the domain has no end, so that nothing is divided by zero: too
-little to matter beside any face, of which the farthest that counts has about one."""
+"""Curvature of the barrier added in each coordinate, so that nothing is divided by zero where the
+domain is unbounded.  It is negligible: the farthest relevant face has a curvature of about one."""
 
 
 def leverage_work(network: Network, domain: Domain) -> float:
-    """Multiplications that the leverages of a region take: its pieces, and products of rows."""
+    """Return the number of multiplications for the leverages of a region."""
     rows = sum(layer.units for layer in network.hidden) + domain.rows.count
     return 2.0 * rows * network.input_dim * min(rows, network.input_dim)
 
 
 @np.errstate(over="ignore", invalid="ignore")
 def leverages(network: Network, domain: Domain, x: FloatArray) -> FloatArray:
-    """How likely the kink of each unit, shape (N,), is a facet of the region of `x` (d,).
+    """Estimate how likely the kink of each unit, (N,), is a facet of the region of `x` (d,).
 
-    Units without a kink have numbers, too, which mean nothing.
+    The numbers of units without a kink are meaningless.
     """
     width = domain.upper - domain.lower
     scale = np.where(np.isfinite(width), width, np.maximum(1.0, np.abs(x)))

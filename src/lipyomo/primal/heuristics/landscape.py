@@ -1,4 +1,4 @@
-"""A problem as searches for points see it, what evaluations cost, and moves to other points."""
+"""A problem as the searches for points use it, the costs of evaluations, and moves of points."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from lipyomo.relaxations.linear.layers import by_layer
 
 
 class SearchBudget:
-    """What a search may still spend, in points to evaluate, and its clock."""
+    """What a search may still spend, as a number of evaluations, and its clock."""
 
     def __init__(self, evaluations: float, clock: Clock) -> None:
         self.left, self.clock = evaluations, clock
 
     def spend(self, evaluations: float) -> None:
-        """Take so many off."""
+        """Subtract a number of evaluations."""
         self.left -= evaluations
 
     @property
@@ -51,7 +51,7 @@ class GoodPoints:
     ----------
     points : ndarray, shape (k, d)
     values : ndarray, shape (k,)
-        Attained at them, up to rounding and kinks.
+        The values attained at them, up to rounding and kinks.
     """
 
     points: FloatArray
@@ -63,7 +63,7 @@ class GoodPoints:
         return float(self.values[0])
 
     def with_points(self, points: FloatArray, values: FloatArray, most: int) -> GoodPoints:
-        """With more points, of which the best `most` with different values are kept."""
+        """Add points; keep the best `most` with different values."""
         values = np.concatenate([self.values, values])
         points = np.concatenate([self.points, points])
         order = np.argsort(-values, kind="stable")
@@ -72,12 +72,12 @@ class GoodPoints:
         return GoodPoints(points[keep], values[keep])
 
     def parents(self, rng: np.random.Generator, count: int) -> FloatArray:
-        """Points drawn with replacement, better ones more often."""
+        """Draw points with replacement, better ones more often."""
         return np.asarray(self.points[np.minimum(rng.geometric(0.15, count), len(self.values)) - 1])
 
 
 class Tried:
-    """Patterns that were tried, as many as are a batch."""
+    """Patterns that were tried before; forgotten when they fill a batch."""
 
     def __init__(self, known: Iterable[bytes] = ()) -> None:
         self._keys = set(known)
@@ -86,11 +86,11 @@ class Tried:
         return len(self._keys)
 
     def copy(self) -> Tried:
-        """Another memory of the same patterns."""
+        """Copy the memory."""
         return Tried(self._keys)
 
     def first(self, patterns: Sequence[BoolArray], order: IntArray) -> Iterator[int]:
-        """Those of `order` that were never tried before; each counts as tried once it is given."""
+        """Yield those of `order` that were never tried before; each yielded one counts as tried."""
         packed = np.packbits(np.concatenate([on[order] for on in patterns], axis=1), axis=1)
         for k, row in zip(order.tolist(), packed, strict=True):
             key = row.tobytes()
@@ -103,7 +103,7 @@ class Tried:
 
 @dataclass(frozen=True)
 class Costs:
-    """What looks at points of a problem cost.
+    """The costs of evaluations for a problem.
 
     Parameters
     ----------
@@ -117,42 +117,42 @@ class Costs:
 
     @cached_property
     def passes(self) -> float:
-        """Passes through the network that the evaluation of a point takes."""
+        """The number of passes through the network for evaluating one point."""
         return evaluation_passes(self.problem)
 
     @cached_property
     def work(self) -> float:
-        """Multiplications that it takes."""
+        """The number of multiplications for evaluating one point."""
         return evaluation_work(self.problem)
 
     def share(self, rows: FloatArray | None) -> float:
-        """What some functionals at a point cost, as a share of all."""
+        """Return the cost of some functionals at a point, as a share of that of all."""
         return 1.0 if rows is None else (1.0 + len(rows)) / self.passes
 
     @cached_property
     def few_inputs(self) -> bool:
-        """Whether regions are cheap to look for, and ascents may begin hot."""
+        """Whether inputs are so few that finding regions is cheap, and ascents may start hot."""
         return self.problem.domain.dimension <= REGIONS.wide
 
     @cached_property
     def children(self) -> int:
-        """Most points of a generation."""
+        """The largest number of points in a generation."""
         params = self.params
         return int(np.clip(params.poll_work / self.work, 16, params.children))
 
     @cached_property
     def entries(self) -> int:
-        """Units times inputs."""
+        """The number of units with a kink, times that of inputs."""
         return self.problem.network.kinked_units * self.problem.network.input_dim
 
     @property
     def flips(self) -> bool:
-        """Whether linear programs look for regions at all."""
+        """Whether linear programs are used to find regions at all."""
         return self.entries <= REGIONS.entries
 
     @cached_property
     def flip_work(self) -> float:
-        """Multiplications that evaluating all flips of a pattern takes."""
+        """The number of multiplications for evaluating all flips of a pattern."""
         return max(self.problem.network.kinked_units, 1) * self.work
 
     @cached_property
@@ -162,12 +162,12 @@ class Costs:
 
     @cached_property
     def region_points(self) -> int:
-        """Evaluations that finding a point of one of many regions counts as."""
+        """The number of evaluations that finding a point of one of many regions counts as."""
         return self.params.region_points * (1 if self.few_inputs else 10)
 
     @cached_property
     def program_points(self) -> int:
-        """Evaluations that a linear program counts as."""
+        """The number of evaluations that a linear program counts as."""
         return 6 * self.params.region_points * (1 if self.few_inputs else 4)
 
 
@@ -178,7 +178,7 @@ class Landscape:
     Parameters
     ----------
     costs : Costs
-        What looks at it cost.
+        The problem, and the costs of evaluations.
     """
 
     costs: Costs
@@ -190,22 +190,22 @@ class Landscape:
 
     @property
     def params(self) -> Params:
-        """The numbers of the search."""
+        """The tuning parameters of the search."""
         return self.costs.params
 
     @cached_property
     def functionals(self) -> FloatArray:
-        """Vertices of the dual ball, or the outputs (k, m)."""
+        """The vertices of the dual ball, or the outputs, shape (k, m)."""
         vertices = self.problem.dual_vertices
         return np.eye(self.problem.network.output_dim) if vertices is None else vertices
 
     @cached_property
     def width(self) -> FloatArray:
-        """Of the domain, infinite where it has no end."""
+        """The width of the domain, infinite where it is unbounded."""
         return np.asarray(self.problem.domain.upper - self.problem.domain.lower)
 
     def empty(self) -> GoodPoints:
-        """No points."""
+        """Return an archive without points."""
         return GoodPoints(np.zeros((0, self.problem.network.input_dim)))
 
     def with_points(
@@ -215,7 +215,7 @@ class Landscape:
         budget: SearchBudget,
         rows: FloatArray | None = None,
     ) -> GoodPoints:
-        """An archive with points, of large networks as many as there is time to evaluate.
+        """Evaluate points and add them to an archive; stop when time is up.
 
         Parameters
         ----------
@@ -223,7 +223,7 @@ class Landscape:
         points : ndarray, shape (n, d)
         budget : SearchBudget
         rows : ndarray, shape (k, m), optional
-            Functionals that are looked at; by default all.
+            The functionals to evaluate; by default all.
         """
         budget.spend(len(points) * self.costs.share(rows))
         step = max(1, int(self.params.poll_work / self.costs.work))
@@ -236,7 +236,7 @@ class Landscape:
         return known
 
     def best_functionals(self, known: GoodPoints, budget: SearchBudget) -> FloatArray | None:
-        """The functional that the best point attains; None for all."""
+        """Return the functional that attains the norm at the best point, or None for all."""
         listed = self.problem.dual_vertices is not None
         if not listed or not 1 < len(self.functionals) <= ONE_BY_ONE:
             return None
@@ -249,7 +249,7 @@ class Landscape:
     def flipped(
         self, patterns: Sequence[BoolArray], rows: FloatArray | None, budget: SearchBudget
     ) -> tuple[list[BoolArray], FloatArray]:
-        """The patterns with one unit flipped, those of the first pattern first; and their norms."""
+        """Flip each unit of each pattern, those of the first pattern first; also return norms."""
         hidden = self.problem.network.hidden
         units = np.flatnonzero(np.concatenate([layer.kinked for layer in hidden]))
         whole = np.repeat(np.concatenate(patterns, axis=1)[:, None, :], len(units), axis=1)
@@ -260,7 +260,7 @@ class Landscape:
 
 
 def perturbed(land: Landscape, parents: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Points moved by all lengths, in some coordinates or along first-layer units."""
+    """Move points by random lengths, in some coordinates or along units of the first layer."""
     count, d = parents.shape
     step = 10.0 ** rng.uniform(-2.5, 0.0, (count, 1))
     mask = rng.random((count, d)) < 10.0 ** rng.uniform(-1.0, 0.0, (count, 1))
@@ -274,10 +274,10 @@ def perturbed(land: Landscape, parents: FloatArray, rng: np.random.Generator) ->
 
 
 def _steered(weight: Matrix, count: int, rng: np.random.Generator) -> FloatArray:
-    """Directions that move a few first-layer pre-activations as far as the box allows.
+    """Return directions that move a few pre-activations of the first layer as far as possible.
 
-    With many more inputs than units, independent noise hardly moves a pre-activation: the sign
-    vector of a combination of weight rows moves it most.
+    With many more inputs than units, independent noise hardly changes a pre-activation; the sign
+    vector of a combination of weight rows changes it most.
     """
     units = weight.shape[0]
     chosen = rng.random((count, units)) < 10.0 ** rng.uniform(-1.5, 0.0, (count, 1))
@@ -287,11 +287,11 @@ def _steered(weight: Matrix, count: int, rng: np.random.Generator) -> FloatArray
 
 
 def crossings(land: Landscape, x: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Points straight across the nearest kinks and a bit beyond, as many as children."""
+    """Return points just beyond the nearest kinks, at most as many as a generation has."""
     network, steps = land.problem.network, [np.zeros((0, x.size))]
     pieces = affine_pieces(network, network.pattern(x))
     scale = np.where(np.isfinite(land.width), land.width, 1.0)
-    scale = scale / scale.max()  # straight, and near, in shares of the domain's widths
+    scale = scale / scale.max()  # distances are relative to the widths of the domain
     for layer, (gain, offset) in zip(network.hidden, pieces, strict=False):
         z, gain = gain @ x + offset, gain * scale
         size = np.square(gain).sum(axis=1)
@@ -310,6 +310,6 @@ def crossings(land: Landscape, x: FloatArray, rng: np.random.Generator) -> Float
 def towards(
     known: GoodPoints, parents: FloatArray, low: float, high: float, rng: np.random.Generator
 ) -> FloatArray:
-    """Ways from parents to points of an archive, of shares between `low` and `high`."""
+    """Return steps from parents towards points of an archive, by shares from `low` to `high`."""
     mates = known.points[rng.integers(0, len(known.points), len(parents))]
     return np.asarray(rng.uniform(low, high, (len(parents), 1)) * (mates - parents))

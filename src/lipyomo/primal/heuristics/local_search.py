@@ -1,11 +1,11 @@
 """Lower bounds by search: ascents on a smoothed norm, walks across facets, and evolution.
 
-The Jacobian's norm is constant on each activation region, so the search needs moves of all lengths.
-A turn begins with ascents on a smoothed norm, from random points or from good ones.  From the best
-places that they end in walks set out (`walks.py`).  The landscape has many hills, and a turn
-ascends a few of them.  Where walks take too long, populations do instead (`population.py`).
+The Jacobian's norm is constant on each activation region, so that the search needs moves of all
+lengths.  A turn starts with ascents on a smoothed norm, from random points or from good ones.
+Walks start from the best points that these find (`walks.py`).  There are many local maxima, and a
+turn finds a few of them.  If walks take too long, populations are used instead (`population.py`).
 
-Equal seeds and evaluation counts give equal answers; a time limit may cut the search short.
+Equal seeds and evaluation counts give equal results; a time limit may cut the search short.
 """
 
 from __future__ import annotations
@@ -46,20 +46,20 @@ from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Witness
 
 _AFAR, _NEAR = ((0.0, 1.0), (-0.5, 0.0)), ((-1.0, 0.5), (-1.7, -0.6))
-"""Powers of ten of first temperatures and of first steps where inputs are many: of ascents from
-afar, which have a long way to go, and from points near good ones."""
+"""Ranges of initial temperatures and steps for many inputs, as powers of ten: for ascents from
+random points, which have a long way to go, and from points near good ones."""
 
 _BEHIND = 0.06
-"""Where inputs are many, ascents take a functional e times less often for each such share of the
-largest norm that its gradients are behind at the first points."""
+"""With many inputs, ascents choose a functional e times less often for each such share of the
+largest norm by which its gradients are smaller at the first points."""
 
 Guide = Callable[[], FloatArray | None]
-"""Gives points (k, d) to begin a turn from, as long as it has some."""
+"""Returns points (k, d) to start a turn from, or None once it has no more."""
 
 
 @dataclass(frozen=True)
 class SearchState:
-    """Where a search stands.
+    """The state of a search.
 
     Attributes
     ----------
@@ -68,13 +68,13 @@ class SearchState:
     population : Population
     walks : Walks
     walking : bool
-        Whether the turn under way is one of walks.
+        Whether the current turn is one of walks.
     turn : int
-        Turns so far.
+        The number of turns so far.
     tried : Tried
-        Patterns that were looked for.
+        The patterns that were tried.
     debt : float
-        What earlier calls spent in excess, at most zero.
+        What earlier calls overspent, as a number of at most zero.
     """
 
     best: GoodPoints
@@ -87,14 +87,14 @@ class SearchState:
 
     @property
     def going(self) -> bool:
-        """Whether a turn is under way."""
+        """Whether a turn is not finished yet."""
         if self.walking:
             return self.walks.under_way.size > 0
         return not self.population.idle
 
 
 class LocalSearch:
-    """A search for points with large norms; what it knows goes from call to call as a value.
+    """A search for points with large norms; its state is passed from call to call as a value.
 
     Parameters
     ----------
@@ -102,15 +102,15 @@ class LocalSearch:
         Without frozen inputs.
     rng : numpy.random.Generator
     samples : int, optional
-        Random points to begin with.
+        The number of random points to start with.
     clock : Clock, optional
-        In whose time they are evaluated, but for the first few.
+        The time limit for evaluating them, except for the first few.
     params : Params, optional
 
     Attributes
     ----------
     begun : SearchState
-        After the first points.
+        The state after the first points.
     """
 
     def __init__(
@@ -147,7 +147,7 @@ class LocalSearch:
         return SmoothAscent(self._problem, spread)
 
     def offered(self, state: SearchState, points: FloatArray) -> SearchState:
-        """The state with points of the domain that were found elsewhere, to start from."""
+        """Add points of the domain that were found elsewhere to the state, as starts."""
         values, _ = point_norms(self._problem, points)
         return replace(state, best=state.best.with_points(points, values, self._params.population))
 
@@ -159,19 +159,19 @@ class LocalSearch:
         clock: Clock | None = None,
         guide: Guide | None = None,
     ) -> SearchState:
-        """Search on for about as much work as evaluating that many points takes.
+        """Continue the search for about as much work as evaluating this many points takes.
 
-        What one call does in excess (a turn of flips ends when no flip is left) the next one saves.
+        What one call overspends (flips are not interrupted) is saved in the next one.
 
         Parameters
         ----------
         state : SearchState
-            Of `begun`, or of an earlier call; it stays as it is.
+            `begun`, or the result of an earlier call; it is not changed.
         rng : numpy.random.Generator
         evaluations : float
         clock : Clock, optional
         guide : callable, optional
-            Gives points of the domain (k, d) to begin turns from, as long as it has some.
+            Returns points of the domain (k, d) to start turns from, or None.
 
         Returns
         -------
@@ -200,13 +200,14 @@ class LocalSearch:
         budget: SearchBudget,
         guide: Guide | None,
     ) -> SearchState:
-        """Begin a turn by ascents, or where somebody points to.
+        """Start a turn, by ascents or at points of the guide.
 
-        Every other turn begins from the archive, the others where somebody points to, or at random.
+        Every other turn starts from the archive, the others from points of the guide, or from
+        random ones if there are none.
         """
         land = self._land
         points = guide() if guide is not None and state.turn % 2 == 0 else None
-        # where inputs are many, ascents leave such points for lower hills
+        # with many inputs, ascents lead from such points to lower maxima
         walking = self._walkers > 0 and (land.costs.few_inputs or points is None)
         known = land.empty()
         if points is not None:
@@ -241,7 +242,7 @@ class LocalSearch:
         budget: SearchBudget,
         near: bool = False,
     ) -> GoodPoints:
-        """An archive with the ends of ascents from points, which may be near good ones."""
+        """Add the results of ascents to an archive; starts may be `near` good points."""
         land, params, count = self._land, self._params, len(starts)
         temperatures, steps = TEMPERATURES, STEPS
         if not land.costs.few_inputs:
@@ -255,12 +256,12 @@ class LocalSearch:
             params.ascent_steps,
             budget.clock,
         )
-        passes = 4.0  # of a step: five, mostly with half as many digits
+        passes = 4.0  # for a step: five, mostly in single precision
         budget.spend(passes * count * params.ascent_steps / land.costs.passes)
         return land.with_points(known, found, budget)
 
     def _hopeful(self, rng: np.random.Generator, count: int) -> FloatArray:
-        """Functionals (count, m) that ascents are to raise."""
+        """Choose functionals (count, m) for ascents."""
         functionals = self._land.functionals
         if self._land.costs.few_inputs or not 1 < len(functionals) <= ONE_BY_ONE:
             return functionals[rng.integers(0, len(functionals), count)]
@@ -286,7 +287,7 @@ class LocalSearch:
         rng: np.random.Generator,
         budget: SearchBudget,
     ) -> GoodPoints:
-        """Ascents from points near those of a pool, and between them."""
+        """Do ascents from points near those of a pool, and between them."""
         parents = pool.parents(rng, self._params.population)
         near, some = perturbed(self._land, parents, rng), slice(0, len(parents) // 2)
         near[some] = parents[some] + towards(pool, parents[some], -0.3, 0.7, rng)
@@ -295,7 +296,7 @@ class LocalSearch:
 
 
 def default_evaluations(problem: LipschitzProblem) -> int:
-    """Number of points that cost about as many multiplications as a search does by default."""
+    """Return the number of evaluations of a search by default."""
     return int(np.clip(PARAMS.work / evaluation_work(problem), 500, 60_000))
 
 
@@ -314,16 +315,16 @@ def search_incumbent(
         The original problem; the search works on the reduced one.
     rng : numpy.random.Generator
     evaluations : int, optional
-        Points to evaluate (a linear program counts as some hundreds); by default chosen by the
-        network's size, for a few tenths of a second to a few seconds.
+        The number of points to evaluate (a linear program counts as several hundred).  The default
+        depends on the size of the network and takes a few tenths of a second to a few seconds.
     clock : Clock, optional
     phases : Phases, optional
-        Of the reduced problem's network, that follow from its domain.
+        Phases of the reduced problem's network that are implied by its domain.
 
     Returns
     -------
     Witness or None
-        Of the original problem; None if no point could be certified.
+        A witness of the original problem; None if no point could be certified.
     """
     small = problem.reduced.problem
     small = small if phases is None else small.thinned(phases)
@@ -334,13 +335,13 @@ def search_incumbent(
 
 
 def _begin_seconds(problem: LipschitzProblem) -> float:
-    """About how long the first point of the shortest search takes."""
+    """Estimate how long the first point of the shortest search takes."""
     entries = sum(dense_entries(layer.weight) for layer in problem.network.layers)
     return seconds_of(2.0 * evaluation_passes(problem) * entries)
 
 
 def quick_budget(problem: LipschitzProblem, clock: Clock) -> tuple[int, Clock]:
-    """Evaluations and time of the short search of a reduced problem before any bound is known."""
+    """Return evaluations and time of the short search that precedes all bounds, if reduced."""
     return default_evaluations(problem) // PARAMS.quick, clock.within(clock.left / PARAMS.quick)
 
 
@@ -349,7 +350,7 @@ def quick_incumbent(
 ) -> Witness | None:
     """Search as briefly as branch and bound does before its first bounds.
 
-    Where there is no time for its first points, only the middle of the domain is looked at.
+    If there is no time for the first points, only the middle of the domain is evaluated.
     Parameters are those of `search_incumbent`.
     """
     if not fits(_begin_seconds(problem.reduced.problem), clock.left):
@@ -359,7 +360,7 @@ def quick_incumbent(
 
 
 def _certified(problem: LipschitzProblem, x: FloatArray) -> Witness | None:
-    """A witness at a point of the reduced problem, or elsewhere in its region."""
+    """Return a witness at a point of the reduced problem, or elsewhere in its region."""
     reduced = problem.reduced
     witness = witness_near(problem, x)
     if witness is None:

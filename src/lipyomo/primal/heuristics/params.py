@@ -1,4 +1,4 @@
-"""The numbers that the search for points is tuned by."""
+"""The tuning parameters of the search for points."""
 
 from __future__ import annotations
 
@@ -7,48 +7,51 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Params:
-    """What the numbers of the search trade; those in brackets made no difference when tried.
+    """All tuning parameters of the search for points; values in brackets perform alike.
 
     Attributes
     ----------
     work : float
-        Multiplications of a whole search by default: time against a weaker lower end.
+        The number of multiplications of a whole search by default.
     poll_work : float
-        Most that a generation of children may cost: large networks have fewer (16 at least); and
-        what is done between two looks at the clock.
+        The largest number of multiplications for a generation of children, so that large networks
+        have fewer (at least 16), and between two looks at the clock.
     population : int
-        Points of an archive or population, and ascents of a turn (24 to 48).
+        The number of points in an archive or population, and of ascents in a turn (24 to 48).
     children : int
-        Most points of a generation, and kinks that are crossed from one point (128 to 512).
+        The largest number of points in a generation, and of kinks that are crossed from one point
+        (128 to 512).
     ascent_steps : int
-        Steps of an ascent: fewer end on lower hills, more take from other turns.
+        The number of steps of an ascent: fewer end at lower maxima, more leave less time for other
+        turns.
     cooling : float
-        How much the temperature and the steps fall in an ascent.
+        The factor by which the temperature and the steps decrease in an ascent.
     rim : float
-        Points stay this share of the domain's width away from its faces: they must be interior.
+        Points stay away from the faces of the domain, which must not contain them, by this share of
+        its width.
     walks : int
-        Walks that set out at a time, fewer in large networks.
+        The number of walks that start at a time; fewer in large networks.
     flips, together : int
-        Flips of a pattern that are tried at once; and in wide networks the most that are tried
-        together (with 2 instead of 4 they climb half as fast).
+        The number of flips of a pattern that are tried at once; and, in wide networks, the largest
+        number that are combined (with 2 instead of 4, walks climb half as fast).
     region_points : int
-        Evaluations that finding a point of one of many regions counts as; ten times as many where
-        inputs are many, and six times where a linear program looks for it (2 to 6).
+        The number of evaluations that finding a point of one of many regions counts as.  It is ten
+        times as large with many inputs, and six times as large for a linear program (2 to 6).
     quick : int
-        How many times shorter the search is before any bound is known, and within a tree; and what
-        share of the time left it may take (8 to 24).
+        How many times shorter the search is before any bound is known, and within a tree; also the
+        inverse of the share of the remaining time that it may take (8 to 24).
     deep : float
-        A point is deep enough at this share of the largest margin that there can be.
+        A point is deep enough at this share of the largest possible margin.
     thin : float
-        Margins, in widths of the domain, below which a region counts as empty.
+        Regions count as empty if their margins, in widths of the domain, are below this.
     far : float
-        How far regions are looked for where the domain has no end, in units of the points given.
+        How far away regions are searched if the domain is unbounded, in units of the given points.
     away : float
-        Where inputs are many good points lie in corners of the box; the method begins at so much
-        of the way to them (without it a tenth more time).
+        With many inputs, good points lie in corners of the box, and the method starts at this share
+        of the way to them (without it, it takes a tenth longer).
     nearest : int
-        Rows that a region is taken to have at first; all where others cut off what is found
-        (without it a tenth more time where inputs are many).
+        The number of nearest rows of a region that are used at first; all are used if others cut
+        off the point found (without it, it takes a tenth longer with many inputs).
     """
 
     work: float = 3e9

@@ -1,7 +1,7 @@
 """Populations of points: steps across kinks, generations, and linear programs for single regions.
 
-They search where regions of many patterns cannot be looked for at once: on balls, in
-networks so large that this takes too long, and around given points where inputs are many.
+They are used where points of many regions cannot be found at once: on balls, in networks so large
+that this takes too long, and around given points if inputs are many.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class Population:
     ----------
     points : GoodPoints
     idle : bool
-        Whether the last turn was without gain.
+        Whether the last turn did not improve the best value.
     top : float
-        The best value when the last turn ended.
+        The best value at the end of the last turn.
     move : int
-        Which of the moves is next.
+        The index of the next move.
     """
 
     points: GoodPoints
@@ -58,9 +58,9 @@ def replace_worst(
     rng: np.random.Generator,
     budget: SearchBudget,
 ) -> Population:
-    """Improve a population until a turn, that is once through `MOVES`, gains nothing.
+    """Improve a population until a turn, which is once through `MOVES`, gains nothing.
 
-    What a budget interrupts goes on with the next.
+    If the budget runs out, the turn is continued with the next one.
     """
     while not population.idle and not budget.over:
         points = MOVES[population.move](land, population.points, tried, rng, budget)
@@ -79,7 +79,7 @@ def _evolve(
     rng: np.random.Generator,
     budget: SearchBudget,
 ) -> GoodPoints:
-    """One generation of perturbed and recombined points."""
+    """Do one generation of perturbed and recombined points."""
     if budget.over:
         return points
     count = land.costs.children
@@ -114,7 +114,7 @@ def _flip_best(
     rng: np.random.Generator,
     budget: SearchBudget,
 ) -> GoodPoints:
-    """Flip units at the best point as long as that makes it better."""
+    """Flip units at the best point as long as this improves it."""
     while True:
         best, points = points.best, _flip(land, points, 0, land.params.flips, tried, budget)
         if not points.best > best:
@@ -138,7 +138,7 @@ def _flip_other(
 def _flip(
     land: Landscape, points: GoodPoints, index: int, most: int, tried: Tried, budget: SearchBudget
 ) -> GoodPoints:
-    """Look for a region with one unit flipped that is better than the best so far."""
+    """Search for a region with one unit flipped that is better than the best so far."""
     if budget.over or not land.costs.flips:
         return points
     network, best = land.problem.network, points.best

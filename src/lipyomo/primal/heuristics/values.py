@@ -1,8 +1,8 @@
-"""Good points of values: sign-gradient ascent through networks that share inputs.
+"""Points with large values: sign-gradient ascent through networks that share inputs.
 
 For an objective ``c . x + sum_n d_n . f_n(x)`` in inputs x and the outputs of networks f_n, points
-go through the box of the inputs by steps ``w_j sign(c + sum_n J_n(x)^T d_n)_j / (2 + t / 4)``, w_j
-being half its width (projected gradient steps; Madry et al., 2018).
+move through the box of the inputs by steps ``w_j sign(c + sum_n J_n(x)^T d_n)_j / (2 + t / 4)``,
+where w_j is half its width (projected gradient steps; Madry et al., 2018).
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from lipyomo.primal.heuristics.params import PARAMS
 
 @dataclass(frozen=True)
 class NetworkTerm:
-    """What a network adds to an objective.
+    """The contribution of a network to an objective.
 
     Attributes
     ----------
     network : Network
     places : ndarray of int
-        Where its inputs are among those of the objective.
+        The indices of its inputs among those of the objective.
     weights : ndarray
-        Coefficients of its outputs.
+        The coefficients of its outputs.
     """
 
     network: Network
@@ -37,7 +37,7 @@ class NetworkTerm:
 
 @dataclass(frozen=True)
 class ValueAscent:
-    """An objective in inputs and outputs of networks, to be made large over a box.
+    """An objective in inputs and outputs of networks, to be maximised over a box.
 
     Attributes
     ----------
@@ -54,14 +54,14 @@ class ValueAscent:
     terms: Sequence[NetworkTerm]
 
     def values(self, points: FloatArray) -> FloatArray:
-        """The objective at points (n, d), shape (n,)."""
+        """Evaluate the objective at points (n, d), shape (n,)."""
         found = points @ self.direct
         for term in self.terms:
             found = found + term.network.forward(points[:, term.places]) @ term.weights
         return np.asarray(found)
 
     def slopes(self, points: FloatArray) -> FloatArray:
-        """Its gradients, shape (n, d)."""
+        """Evaluate its gradients, shape (n, d)."""
         found = np.tile(self.direct, (len(points), 1))
         for term in self.terms:
             if term.weights.any():
@@ -70,7 +70,7 @@ class ValueAscent:
         return found
 
     def best(self) -> FloatArray:
-        """The best point that a few dozen ascents meet, shape (d,)."""
+        """Return the best point of a few dozen ascents, shape (d,)."""
         layers = [layer for term in self.terms for layer in term.network.layers]
         each = 4 * PARAMS.ascent_steps * sum(layer.weight.size for layer in layers)
         count = int(np.clip(PARAMS.work / PARAMS.quick / each, 1, PARAMS.population))

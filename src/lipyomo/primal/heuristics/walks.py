@@ -1,18 +1,18 @@
 """Walks from region to region, as long as the norm grows.
 
-A walk goes straight across the kinks of units, then to the best region with one unit flipped that
-exists: points of many regions are found at once, or none can be.  Nothing is proved here.  Flips
-that gain most come first.  In wide networks, where few exist and regions take long, gains count by
-how likely a flip exists (`facets.py`), and the best flip is tried alone, the best two at once,
-and so on.
+A walk first steps across the kinks of units, then moves to the best region with one unit flipped
+that exists.  Points of many regions are searched for at once; nothing is proved here.  Flips with
+the largest gains come first.  In wide networks, where few flips exist and regions take long, gains
+are weighted by how likely a flip exists (`facets.py`); the best flip is tried alone, the best two
+together, and so on.
 
-The largest margin t of a region, ``a_r . x + t <= b_r`` with rows of length one, is a linear
-program.  A stack of them is solved together (`lipyomo.base.numerics.interior`), from a point
-nearby; a region leaves the stack once a point in it is known that is deep enough, or weights of its
-rows say that there is none.  That takes four steps on average.  Each solves a system in the
-variables or, where inputs are many, in the rows.  Regions of random [10,20,30,20,2] networks cost
-0.1 milliseconds each, and with a linear program's solver 1.0; of a random [784,20,20,20,2] network
-5, and 20.
+The largest margin t of a region, ``a_r . x + t <= b_r`` with rows of length one, is the optimum of
+a linear program.  Many of them are solved together (`lipyomo.base.numerics.interior`), each from a
+point nearby.  A region is finished once a point deep enough in it is found, or weights of its rows
+show that there is none; this takes four steps on average.  Each step solves a system in the
+variables or, with many inputs, in the rows.  A region of random [10,20,30,20,2] networks takes 0.1
+milliseconds, compared to 1.0 with a linear programming solver; one of a random [784,20,20,20,2]
+network takes 5, compared to 20.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ from lipyomo.problems.affine.signal import FloatSignal, carry, decided
 from lipyomo.problems.domains import Domain
 
 _BEYOND = 2.0
-"""Side of rows that limit nothing, in widths of the box: larger margins are of no interest."""
+"""The right-hand side of rows that limit nothing, in widths of the box: no margin is larger."""
 
 _LIKELY = 1.2
-"""How many flips are looked for where about one is likely to exist."""
+"""The expected number of existing flips among those tried, if inputs are many."""
 
 _FEWEST = 2
-"""Flips that are looked for at least: one alone says too little of how many exist."""
+"""The smallest number of flips that are tried: one says too little about how many exist."""
 
 _CROSSED = 1.5
-"""Evaluations that a point across kinks counts as: half of one for the way to it."""
+"""The number of evaluations that a point across kinks counts as: finding it counts as half."""
 
 
 def solves_regions_of(domain: Domain) -> bool:
-    """Whether `deep_points` knows the domain."""
+    """Return whether `deep_points` can handle the domain."""
     return domain.is_polyhedral and not domain.frozen.any()
 
 
@@ -67,7 +67,7 @@ def deep_points(
     near: FloatArray,
     params: Params = PARAMS,
 ) -> tuple[FloatArray, BoolArray]:
-    """A point of each of many regions, as far as they are found.
+    """Find a point of each of many regions, as far as possible.
 
     Parameters
     ----------
@@ -76,15 +76,15 @@ def deep_points(
         A polyhedron without frozen inputs.
     patterns : sequence of bool arrays, shapes (K, n_i)
     near : ndarray, shape (K, d)
-        Points of the domain to begin from.
+        Points of the domain to start from.
     params : Params, optional
 
     Returns
     -------
     points : ndarray, shape (K, d)
     found : ndarray of bool, shape (K,)
-        Whether the point has the pattern (in units with a kink), and lies inside the domain
-        with a margin.
+        Whether the point has the pattern (for units with a kink), and lies inside the domain with a
+        margin.
     """
     width = domain.upper - domain.lower
     scale = np.where(np.isfinite(width), width, np.maximum(1.0, np.abs(near).max(axis=0)))
@@ -103,7 +103,7 @@ def deep_points(
         done = [_deepest(rows[k], sides[k], start[live][k], low, high, params) for k in parts]
         y[live], margins = (np.concatenate(ends) for ends in zip(*done, strict=True))
         found[live] = margins > params.thin
-        # others may be in the way
+        # other rows may cut the point off
         live = live[found[live] & ((A[live] @ y[live][:, :, None])[:, :, 0] > b[live]).any(axis=1)]
     points = domain.center + scale * y
     for layer, on, wanted in zip(network.hidden, network.pattern(points), patterns, strict=True):
@@ -118,9 +118,10 @@ def _rows(
     shift: FloatArray,
     scale: FloatArray,
 ) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """Rows (K, R, d) and sides (K, R) in ``y = (x - shift) / scale``; False where they contradict.
+    """Return rows (K, R, d) and right-hand sides (K, R) in ``y = (x - shift) / scale``.
 
-    The rows of the domain come last; its box is left to `_deepest`.
+    Also return where they do not contradict each other already.  The rows of the domain come last;
+    its box is handled by `_deepest`.
     """
     count, d = len(patterns[0]), shift.size
     rows = domain.rows
@@ -146,7 +147,7 @@ def _rows(
 def _nearest(
     A: FloatArray, b: FloatArray, start: FloatArray, end: FloatArray, most: int
 ) -> tuple[FloatArray, FloatArray]:
-    """The rows of each region that take the smallest shares of the box to meet from two points."""
+    """Return the rows of each region that are nearest to two points, in shares of the box."""
     size = np.maximum(np.abs(A).sum(axis=2), TINY)
     left = b - np.maximum(*((A @ y[:, :, None])[:, :, 0] for y in (start, end)))
     rows = np.sort(np.argpartition(left / size, most, axis=1)[:, :most], axis=1)
@@ -162,10 +163,10 @@ def _deepest(
     high: FloatArray,
     params: Params,
 ) -> tuple[FloatArray, FloatArray]:
-    """Points (K, d) and their margins (K,), deep enough, or none above zero.
+    """Find points (K, d) that are deep enough, and their margins (K,), or none above zero.
 
-    Coordinates lie between `low` and `high` (d,).  Margins have ends as well, one above.  A program
-    whose numbers overflow is given up; the others of the stack go on.
+    Coordinates lie between `low` and `high` (d,).  Programs whose numbers overflow are given up;
+    the others continue.
     """
     margins = (b - (A @ near[:, :, None])[:, :, 0]).min(axis=1)
     share = params.away if A.shape[1] < low.size else 1.0
@@ -193,17 +194,17 @@ def _deepest(
 
 @dataclass(frozen=True)
 class Walks:
-    """Where walks are.
+    """The state of several walks.
 
     Attributes
     ----------
     points : ndarray, shape (k, d)
     values : ndarray, shape (k,)
-        What is attained there.
+        The values attained there.
     ended : ndarray of bool, shape (k,)
-        Walks where none of the flips that were tried exists.
+        Which walks have ended, because none of the flips tried exists.
     tested, found : int
-        Regions that were looked for by this and earlier walks, and those that exist.
+        The numbers of regions tried by these and earlier walks, and of those that exist.
     """
 
     points: FloatArray
@@ -214,12 +215,12 @@ class Walks:
 
     @property
     def under_way(self) -> IntArray:
-        """Those that have not ended."""
+        """The walks that have not ended."""
         return np.flatnonzero(~self.ended)
 
 
 def set_out(land: Landscape, known: GoodPoints, before: Walks, count: int, tried: Tried) -> Walks:
-    """Walks from so many points of an archive, in regions where none has been."""
+    """Start walks from `count` points of an archive, in regions that were not tried before."""
     starts = land.problem.network.pattern(known.points)
     new = list(islice(tried.first(starts, np.arange(len(known.points))), count))
     points, values = known.points[new], known.values[new]
@@ -234,7 +235,7 @@ def walk(
     rng: np.random.Generator,
     budget: SearchBudget,
 ) -> tuple[Walks, GoodPoints]:
-    """Go on until no walk finds a better region, or the budget is spent.
+    """Continue until no walk finds a better region, or the budget is spent.
 
     All walks take their steps together, each to its best neighbour that exists.
     """
@@ -250,7 +251,7 @@ def walk(
         flipped, norms = land.flipped(patterns, rows, budget)
         gains = norms.reshape(going.size, -1) - values[going, None]
         most = params.together if costs.wide else params.flips
-        if not (costs.wide or costs.few_inputs):  # so few that about one is likely to exist
+        if not (costs.wide or costs.few_inputs):  # few enough that about one is likely to exist
             most = int(np.clip(_LIKELY * tested / (found + 1.0), _FEWEST, params.flips))
         sets: list[list[BoolArray]] = []
         worth: list[FloatArray] = []
@@ -273,7 +274,7 @@ def walk(
         budget.spend(costs.region_points * of.size)
         near, exist = deep_points(problem.network, problem.domain, chosen, points[of])
         there = np.where(exist, np.concatenate(worth), -1.0)
-        if costs.wide:  # of several flips
+        if costs.wide:  # for several flips
             there[exist] = pattern_norms(problem, [on[exist] for on in chosen], rows)
         tested, found = tested + of.size, found + int(exist.sum())
         for k in np.unique(of):
@@ -285,7 +286,7 @@ def walk(
 
 
 def _together(before: Sequence[BoolArray], flipped: Sequence[BoolArray]) -> list[BoolArray]:
-    """From patterns (K, n_i) with one unit flipped each: the first flip, the first two, ..."""
+    """Combine flips, given patterns (K, n_i) with one each: the first, the first two, ..."""
     return [
         np.logical_xor.accumulate(on ^ was, axis=0) ^ was
         for was, on in zip(before, flipped, strict=True)
@@ -300,7 +301,7 @@ def _stride(
     rng: np.random.Generator,
     budget: SearchBudget,
 ) -> tuple[FloatArray, float]:
-    """Steps across kinks from a point, as long as its norm grows."""
+    """Step across kinks from a point, as long as its norm grows."""
     while not budget.over:
         points = crossings(land, x, rng)
         values, _ = point_norms(land.problem, points, land.best_functionals(known, budget))
