@@ -15,7 +15,6 @@ import numpy as np
 from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.numerics.rounding import gamma
-from lipyomo.base.system.memory import CACHED
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.targets import Targets
 from lipyomo.search.engine.protocol import Incumbent
@@ -25,12 +24,8 @@ from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.collapse import collapsed
 from lipyomo.search.spaces.boxes.context import Context, Question
 from lipyomo.search.spaces.boxes.objective import Objective
-from lipyomo.search.spaces.boxes.params import Params
 from lipyomo.search.spaces.boxes.relax import relaxed
 from lipyomo.search.spaces.boxes.values import Slopes, derivatives_along, growth, jacobians
-
-TOGETHER = 4 * CACHED
-"""Bytes of boxes that are bounded at a time: more than for norms, as batches have all entries."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +70,7 @@ class Entries(Objective):
     ) -> None:
         d, *_, m = question.problem.tangent_network.sizes
         targets = Targets.of(question.rows, m, d, "l1")  # each functional with each direction
-        asked = Question(question.problem, params=Params(chunk_bytes=TOGETHER))
+        asked = Question(question.problem)
         super().__init__(question, Context.of(asked, targets=targets))
         self.known, self._look = attained, look
 

@@ -42,8 +42,6 @@ class Params:
     rounded : float
         In networks with products, `floor` is only computed for boxes whose widths are at most this
         share of the domain's, as it takes as long as a bundle.
-    pause : float
-        Ascents from the best boxes are repeated once the work has grown by this factor.
     wide : int
         Number of inputs from which on the gradient's entries are bounded one by one at the root:
         with so many inputs, bisecting them does not get far.
@@ -87,7 +85,6 @@ class Params:
     steps: int = 150
     tries: int = 4
     rounded: float = 2.0**-10
-    pause: float = 2.0
     wide: int = HALVED
     vast: int = 64
     sign_weight: float = 3.0

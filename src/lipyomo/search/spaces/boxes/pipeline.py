@@ -181,7 +181,7 @@ class Pipeline(Searching[Boxes, Task]):
         """
         self._effort += effort
         if self._effort >= self._turn and seeds:
-            self._turn = max(self._turn, self._effort) * self._context.params.pause
+            self._turn = 2.0 * self._effort
             first = joined(seeds)
             order = np.argsort(-first.bounds, kind="stable")[: self._context.params.again]
             self._best = self._objective.improved(self._best, first.take(order), clock)
