@@ -1,7 +1,7 @@
 """Activation regions: whether a pattern has interior in the domain, and points that show it.
 
-The question is answered for nodes by `partial.py`, for full patterns by `full.py`.  Points become
-witnesses in `witness.py` and `smooth_witness.py`, whose numbers are exact (`replay.py`) or enclosed
+`partial.py` answers this for nodes, `full.py` for full patterns.  Points become witnesses in
+`witness.py` and `smooth_witness.py`, with numbers that are exact (`replay.py`) or enclosed
 (`ball_arithmetic.py`, `value.py`).
 """
 

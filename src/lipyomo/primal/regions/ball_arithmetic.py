@@ -1,4 +1,4 @@
-"""Units of a network at a point, of any kind, in ball arithmetic (Arb): enclosed, not rounded."""
+"""Units of any kind at a point, enclosed by ball arithmetic (Arb)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from lipyomo.networks.activations import Activation, TwoSlope
 from lipyomo.networks.layer import Layer, remembered
 
 PRECISION = 128
-"""Bits of ball arithmetic: far more than float64 numbers have, so that ends do not lose any."""
+"""Bits of ball arithmetic: far more than in float64 numbers, so that no float64 digits are lost."""
 
 
 class UnitAt(NamedTuple):
-    """A unit at a point: what it applies, its pre-activation, its value and its slope there."""
+    """A unit at a point: its activation, pre-activation, value and slope."""
 
     kind: Activation
     at: arb
@@ -26,7 +26,7 @@ class UnitAt(NamedTuple):
 
 
 def units_along(layers: Sequence[Layer], point: FloatArray) -> Iterator[list[UnitAt]]:
-    """The units of one layer after the other at a point; to be asked with `PRECISION`.
+    """Yield the units of one layer after the other at a point; call it with `PRECISION` bits.
 
     The point is (d,), or (2, d) for the sum of two rows.
     """
@@ -48,12 +48,12 @@ def units_along(layers: Sequence[Layer], point: FloatArray) -> Iterator[list[Uni
 
 @remembered
 def matrix_of(layer: Layer) -> arb_mat:
-    """The (remembered) weight of a layer, shape (n, k): a search asks at point after point."""
+    """Return the weight of a layer, shape (n, k); it is cached, as searches use many points."""
     return arb_mat(layer.units, layer.inputs, layer.dense_weight.reshape(-1).tolist())
 
 
 def around_ball(value: arb) -> tuple[float, float]:
-    """Float64 numbers around a ball."""
+    """Return float64 numbers that enclose a ball."""
     low, high = float(value.lower()), float(value.upper())
     while np.isfinite(low) and not value >= arb(low):
         low = float(np.nextafter(low, -np.inf))

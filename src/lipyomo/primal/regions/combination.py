@@ -5,12 +5,11 @@ If weights ``y >= 0``, not all zero, satisfy
     sum_i y_i (b_i - a_i . w) <= 0    for all w of the body,
 
 then no w of the body satisfies ``a_i . w < b_i`` for all i.  The weights come from a floating-point
-linear program.  Where the body is unbounded in a variable, its coefficients have to cancel exactly.
-
-`contradicts_beyond_rounding` shows in float64 that weights near the given ones cancel, and that the
-inequality holds with room for all rounding.  `contradicts` makes them cancel by elimination in
-rational numbers and evaluates the inequality without rounding; it also decides rows that only
-touch.
+linear program.  If the body is unbounded in a variable, its coefficients have to cancel exactly.
+`contradicts_beyond_rounding` shows in float64 that some weights near the given ones cancel, and
+that the inequality holds by more than all rounding errors.  `contradicts` makes them cancel by
+elimination in rational numbers and evaluates the inequality without rounding; it also decides cases
+in which rows only touch.
 """
 
 from __future__ import annotations
@@ -34,14 +33,14 @@ Row = Sequence[fmpq]
 
 @dataclass(frozen=True)
 class Body:
-    """The set on which rows contradict each other: a box, and a ball in the first variables.
+    """The body on which rows contradict each other: a box, with a ball in the first variables.
 
     Attributes
     ----------
     lower, upper : ndarray, shape (n,)
         May be infinite.
     ball : RoundPart, optional
-        Of the first ``ball.dimension`` variables.
+        A ball in the first ``ball.dimension`` variables.
     """
 
     lower: FloatArray
@@ -49,12 +48,12 @@ class Body:
     ball: RoundPart | None = None
 
     def side(self, j: int, downwards: bool) -> fmpq | None:
-        """Lower or upper bound of a variable; None if infinite."""
+        """Return the lower or upper bound of a variable, or None if it is infinite."""
         value = float(self.lower[j] if downwards else self.upper[j])
         return exact(value) if np.isfinite(value) else None
 
     def least(self, row: Row) -> fmpq | None:
-        """A lower bound of ``row . w`` over the body; None where only the ball bounds it."""
+        """Return a lower bound of ``row . w`` over the box, or None if it is unbounded there."""
         total = fmpq(0)
         for j, value in enumerate(row):
             if value != 0:
@@ -65,7 +64,7 @@ class Body:
         return total
 
     def exceeds(self, row: Row, right: fmpq) -> bool:
-        """Whether ``row . w >= right`` on the whole body is certain."""
+        """Return whether ``row . w >= right`` is proved on the whole body."""
         box = self.least(row)
         if box is not None and box >= right:
             return True
@@ -85,14 +84,14 @@ class Body:
 
 
 def slacks(rows: Sequence[Row], point: Sequence[fmpq]) -> list[fmpq]:
-    """``b - a . x`` of each row."""
+    """Return ``b - a . x`` for each row."""
     return [
         row[-1] - sum((a * x for a, x in zip(row, point, strict=False)), fmpq(0)) for row in rows
     ]
 
 
 def contradicts(rows: Sequence[Row], body: Body, guess: FloatArray) -> IntArray | None:
-    """Rows that no point of `body` satisfies strictly, proved by weights near `guess`.
+    """Prove by weights near `guess` that no point of `body` satisfies some rows strictly.
 
     Parameters
     ----------
@@ -105,7 +104,7 @@ def contradicts(rows: Sequence[Row], body: Body, guess: FloatArray) -> IntArray 
     Returns
     -------
     ndarray of int, or None
-        Numbers of the rows; None without a proof.
+        The indices of these rows; None if there is no proof.
     """
     pick = _weighty(guess)
     if not pick.size:
@@ -116,7 +115,7 @@ def contradicts(rows: Sequence[Row], body: Body, guess: FloatArray) -> IntArray 
 
 
 def _repaired(chosen: list[list[fmpq]], y: list[fmpq], body: Body) -> bool:
-    """Whether the weights y, or weights near them that cancel exactly, are a proof."""
+    """Return whether the weights y, or weights near them that cancel exactly, are a proof."""
     total = _combined(chosen, y)
     if _proves(y, total, body):
         return True
@@ -132,13 +131,13 @@ def _repaired(chosen: list[list[fmpq]], y: list[fmpq], body: Body) -> bool:
 
 
 def _combined(rows: list[list[fmpq]], y: list[fmpq]) -> list[fmpq]:
-    """``sum_i y_i (a_i, b_i)``."""
+    """Return ``sum_i y_i (a_i, b_i)``."""
     total: list[fmpq] = (fmpq_mat(1, len(y), y) * fmpq_mat(rows)).entries()
     return total
 
 
 def _proves(y: list[fmpq], total: list[fmpq], body: Body) -> bool:
-    """Whether ``y >= 0``, y is not zero, and the combination is nowhere positive on the body."""
+    """Return whether ``y >= 0``, y is not zero, and the combination is not positive on the body."""
     if min(y) < 0 or max(y) <= 0:
         return False
     return body.exceeds(total[:-1], total[-1])
@@ -147,7 +146,7 @@ def _proves(y: list[fmpq], total: list[fmpq], body: Body) -> bool:
 def _split(
     rows: list[list[fmpq]], y: list[fmpq], total: list[fmpq], body: Body
 ) -> tuple[list[int], list[fmpq]]:
-    """Variables that have to cancel, and each row's slack at the faces the others are pushed to."""
+    """Return the variables that must cancel, and the slack of each row at bounds of the others."""
     cancel = []
     slack = [row[-1] for row in rows]
     for j, value in enumerate(total[:-1]):
@@ -164,7 +163,7 @@ def _split(
 
 
 def _annihilated(equations: list[list[fmpq]], y: list[fmpq]) -> list[fmpq] | None:
-    """Weights with ``equations . y = 0``: small entries are kept, large ones are solved for."""
+    """Return weights with ``equations . y = 0``, keeping small entries and solving for large."""
     order = sorted(range(len(y)), key=lambda k: -y[k])
     if not equations:
         return y
@@ -180,7 +179,7 @@ def _annihilated(equations: list[list[fmpq]], y: list[fmpq]) -> list[fmpq] | Non
 
 @dataclass(frozen=True)
 class RoundedRows:
-    """Rows ``a . w < b`` in float64, and how far the true ones can be from them.
+    """Rows ``a . w < b`` in float64, and error bounds of their numbers.
 
     Attributes
     ----------
@@ -197,7 +196,7 @@ class RoundedRows:
 def contradicts_beyond_rounding(
     rows: RoundedRows, lower: FloatArray, upper: FloatArray, guess: FloatArray
 ) -> IntArray | None:
-    """Rows that no point of a box satisfies, as float64 shows with weights near `guess`.
+    """Prove in float64, by weights near `guess`, that no point of a box satisfies some rows.
 
     Parameters
     ----------
@@ -209,14 +208,14 @@ def contradicts_beyond_rounding(
     Returns
     -------
     ndarray of int, or None
-        Numbers of the rows; None if that is not certain.
+        The indices of these rows; None if there is no proof.
 
     Notes
     -----
     Let B y = 0 be the equations of the variables that must cancel, P as many weights as equations,
     R an approximate inverse of B_P, and ``alpha >= |I - R B_P|_inf``.  If alpha < 1, the weights
     ``y_P - B_P^{-1} B y`` cancel exactly, and ``|B_P^{-1} r| <= |R r| + alpha / (1 - alpha)
-    |R r|_inf``.  What is left to show is that they are not negative, and the inequality.
+    |R r|_inf``.  It remains to show that they are not negative, and that the inequality holds.
     """
     pick = _weighty(guess)
     if not pick.size:
@@ -240,7 +239,7 @@ def contradicts_beyond_rounding(
 
 
 def _weighty(guess: FloatArray) -> IntArray:
-    """Rows whose weights are more than rounding; none of weights that are no finite numbers."""
+    """Return the rows with weights above rounding; none if some weights are not finite."""
     top = float(guess.max(initial=0.0))
     if not np.isfinite(guess).all() or top <= 0:
         return np.zeros(0, dtype=np.intp)
@@ -248,9 +247,9 @@ def _weighty(guess: FloatArray) -> IntArray:
 
 
 def _to_cancel(rows: RoundedRows, lower: FloatArray, upper: FloatArray, y: FloatArray) -> BoolArray:
-    """Which variables (n,) the sum of the rows with weights y (r,) must not contain.
+    """Return which variables (n,) must cancel in the sum of the rows with weights y (r,).
 
-    Those without a bound on the side that counts, or for which rounding does not tell the side.
+    These have no bound on the relevant side, or rounding does not determine this side.
     """
     total, size = y @ rows.A, y @ np.abs(rows.A)
     noise = gamma(y.size) * size + y @ rows.A_error
@@ -264,14 +263,14 @@ def _to_cancel(rows: RoundedRows, lower: FloatArray, upper: FloatArray, y: Float
 def _is_negative(
     rows: RoundedRows, lower: FloatArray, upper: FloatArray, y: FloatArray, change: FloatArray
 ) -> bool:
-    """Whether ``y . (b - A w)`` is negative on a box for certain, with all rounding.
+    """Return whether ``y . (b - A w)`` is proved to be negative on a box, with all rounding.
 
     Parameters
     ----------
     rows : RoundedRows
     lower, upper : ndarray, shape (n,)
     y, change : ndarray, shape (r,)
-        Weights, and how far from them the true ones may be.
+        Weights, and bounds of their distances to the true ones.
     """
     k, n = rows.A.shape
     sizes = np.abs(rows.A)
@@ -295,7 +294,7 @@ def _is_negative(
 def _cancelling(
     B: FloatArray, B_error: FloatArray, y: FloatArray
 ) -> tuple[FloatArray, FloatArray] | None:
-    """Weights near y, and how far from them others cancel exactly; None if that is not certain."""
+    """Return weights near y, and how far away some cancel exactly; None if this is not proved."""
     count, k = B.shape
     if count >= k:
         return None

@@ -1,4 +1,4 @@
-"""The point of a polyhedron that is nearest to a given one, by its concave dual.
+"""The nearest point of a polyhedron to a given one, by the concave dual.
 
     min { |x - p|^2 / 2 : A x <= b, l <= x <= u }
         = max_{y >= 0} min_{l <= x <= u} |x - p|^2 / 2 + y . (A x - b)
@@ -18,12 +18,12 @@ from lipyomo.base.arrays import FloatArray
 
 @dataclass(frozen=True)
 class Projected:
-    """What the dual found.
+    """The result of the dual.
 
     Attributes
     ----------
     x : ndarray, shape (d,)
-        In the box; violates the rows by the solver's tolerance at most.
+        In the box; it violates the rows by at most the solver's tolerance.
     bound : float
         No point of the polyhedron is nearer than this.
     dual : ndarray, shape (r,)

@@ -1,6 +1,6 @@
 """Whether the region of a full pattern has interior in the domain, decided where possible.
 
-Floating-point arithmetic finds a deep point and exact arithmetic confirms it.  Where there is none,
+Floating-point arithmetic finds a deep point and exact arithmetic confirms it.  If there is none,
 the weights of a linear program or, for regions too thin for it, the simplex method in rational
 numbers prove that the region is empty.
 """
@@ -31,7 +31,7 @@ from lipyomo.problems.norms import ONE_BY_ONE
 
 @with_one_blas_thread
 def examine(network: Network, domain: Domain, pattern: Pattern) -> Interior:
-    """Whether the region of a full pattern has interior in the domain.
+    """Decide whether the region of a full pattern has interior in the domain.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def examine(network: Network, domain: Domain, pattern: Pattern) -> Interior:
     Returns
     -------
     Interior
-        Its point is strictly inside in exact arithmetic, its proof likewise exact.
+        Its point is strictly inside in exact arithmetic; its proof is exact as well.
     """
     found = deepest(network, domain, pattern)
     point = found.point
@@ -52,7 +52,7 @@ def examine(network: Network, domain: Domain, pattern: Pattern) -> Interior:
 
 
 def _holds(network: Network, domain: Domain, pattern: Pattern, x: FloatArray) -> bool:
-    """Whether x lies strictly inside the domain, and around it the pattern's Jacobian holds."""
+    """Return whether x is strictly inside the domain, with the pattern's Jacobian around it."""
     moving = ~domain.frozen
     if not domain.holds_inside(x):
         return False
@@ -65,9 +65,9 @@ def _holds(network: Network, domain: Domain, pattern: Pattern, x: FloatArray) ->
 
 
 def _decided(network: Network, domain: Domain, pattern: Pattern, deep: Deepest) -> Interior:
-    """The answer of exact arithmetic, with the weights that floating point suggests.
+    """Decide by exact arithmetic, with weights suggested by floating point.
 
-    Unknown where the numbers are too many, or no float64 point lies in a thin region.
+    The result is unknown if there are too many numbers, or no float64 point in a thin region.
     """
     moving = ~domain.frozen
     own, owners = _unit_rows(network, pattern, domain)
@@ -100,19 +100,19 @@ def _decided(network: Network, domain: Domain, pattern: Pattern, deep: Deepest) 
 def _inside(
     domain: Domain, body: Body, rows: Sequence[Row], owners: IntArray, x: list[fmpq]
 ) -> Interior:
-    """The answer where x satisfies all rows, and the sides of the box: a ball may miss it.
+    """Return the result if x satisfies all rows and is in the box, but perhaps not in a ball.
 
     Parameters
     ----------
     domain : Domain
     body : Body
-        Box and ball, in the inputs that move.
+        The box and the ball, in the inputs that can move.
     rows : sequence of sequences of fmpq
         ``(a, b)`` of ``a . x < b``, of units and faces.
     owners : ndarray of int
         The units of the first rows.
     x : list of fmpq
-        In the inputs that move.
+        In the inputs that can move.
     """
     if body.ball is not None and body.ball.norm == "l2":
         least = nearest([*rows, *box_sides(body.lower, body.upper)], body.ball)
@@ -131,7 +131,7 @@ def _inside(
 
 
 def _sum_of_two(point: Sequence[fmpq]) -> FloatArray:
-    """A point between float64 numbers as the sum of two rows, to some 30 digits."""
+    """Return a rational point as the sum of two rows of float64 numbers, to about 30 digits."""
     first = [approximate(x) for x in point]
     rest = [approximate(x - exact(y)) for x, y in zip(point, first, strict=True)]
     return np.array([first, rest])
@@ -140,10 +140,10 @@ def _sum_of_two(point: Sequence[fmpq]) -> FloatArray:
 def _unit_rows(
     network: Network, pattern: Pattern, domain: Domain
 ) -> tuple[list[list[fmpq]] | None, IntArray]:
-    """Rows (a, b) of ``a . x < b`` in the inputs that move, and their units.
+    """Return rows (a, b) of ``a . x < b`` in the inputs that can move, and their units.
 
-    Units whose pre-activation is constant are left out; a constant of zero forbids nothing.  No
-    rows, and the unit, if a constant has the wrong sign.
+    Units with a constant pre-activation are left out; a constant of zero excludes nothing.  If a
+    constant has the wrong sign, return None and this unit.
     """
     moving = ~domain.frozen
     d, own = network.input_dim, int(moving.sum())
@@ -169,16 +169,16 @@ def _unit_rows(
 
 
 def _scaled(row: Sequence[fmpz], on: bool) -> list[fmpq]:
-    """``(a, b)`` of a unit's side, divided by a power of two: |a| is about one."""
+    """Return ``(a, b)`` of a unit's side, divided by a power of two so that |a| is about one."""
     unit = fmpz(1 << max(abs(entry).bit_length() for entry in row[:-1]))
     sign = -1 if on else 1
     return [*(fmpq(sign * entry, unit) for entry in row[:-1]), fmpq(-sign * row[-1], unit)]
 
 
 def _face_rows(domain: Domain, moving: BoolArray) -> tuple[list[list[fmpq]], list[int]]:
-    """Rows (a, b) of the domain's faces beyond its bounding box, and the domain's numbers of them.
+    """Return rows (a, b) of the domain's faces beyond its bounding box, and their indices in it.
 
-    Those of an l1 ball have no numbers.
+    Those of an l1 ball have no indices.
     """
     d, ball = int(moving.sum()), domain.ball
     if ball is not None and ball.norm == "l1" and 2**d <= ONE_BY_ONE:
@@ -197,7 +197,7 @@ def _face_rows(domain: Domain, moving: BoolArray) -> tuple[list[list[fmpq]], lis
 def _translated(
     guess: FloatArray, known: IntArray, rows: Sequence[Row], owners: IntArray, places: list[int]
 ) -> FloatArray:
-    """Weights of exact rows from those of rows of length one, and of the domain's own."""
+    """Convert weights of rows of length one, and of the domain's, to weights of exact rows."""
     of_unit = np.zeros(max(known.max(initial=-1), owners.max(initial=-1)) + 1)
     of_unit[known] = guess[: known.size]
     lengths = [sum(abs(approximate(a)) for a in row[:-1]) for row in rows[: owners.size]]

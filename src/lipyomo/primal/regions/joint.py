@@ -1,4 +1,4 @@
-"""Regions of several networks over the same inputs at once."""
+"""Regions of several networks with the same inputs."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from lipyomo.problems.domains import Domain
 
 
 def joint_pattern(networks: Sequence[Network], patterns: Sequence[Pattern]) -> Pattern:
-    """The activation pattern of `side_by_side` that belongs to patterns of its networks.
+    """Combine patterns of several networks into one of `side_by_side`.
 
     Parameters
     ----------
     networks : sequence of Network
     patterns : sequence of Pattern
-        One a network.
+        One for each network.
 
     Raises
     ------
@@ -43,17 +43,17 @@ def joint_pattern(networks: Sequence[Network], patterns: Sequence[Pattern]) -> P
 def joint_interior_point(
     networks: Sequence[Network], domain: Domain, patterns: Sequence[Pattern]
 ) -> InteriorPoint:
-    """An interior point of the region in which every network has its given pattern.
+    """Find an interior point of the region in which every network has its given pattern.
 
-    Where two networks are compared in one model, each pattern may have interior while both together
-    meet in a face only; what the model claims is attained nowhere then.
+    If two networks are compared in one model, each pattern may have interior while both regions
+    only share a face.  Then the value of the model is not attained anywhere.
 
     Parameters
     ----------
     networks : sequence of Network
     domain : Domain
     patterns : sequence of Pattern
-        One a network, as `ReluNetworkBlock.pattern` reads them from a solved model.
+        One for each network, as `ReluNetworkBlock.pattern` reads them from a solved model.
 
     Returns
     -------

@@ -1,14 +1,14 @@
 """The interior of an activation region: its rows, and whether it meets the domain's interior.
 
-A region is rows of inequalities, with the rows that cannot matter left out.  A unit whose
+A region is given by rows of inequalities, without those that cannot matter.  A unit whose
 pre-activation is constant on the region (dead predecessors, cancelling duplicates) has no kink
-there.  Where the constant is not zero the pattern must have its sign; where it is zero either slope
+there.  If the constant is not zero, the pattern must have its sign; if it is zero, either slope
 gives the same Jacobian.
 
 The margin of a point is its distance, in the linf norm, to the nearest kink of the region and to
-the nearest face of the domain.  Linear programs maximise it; for a Euclidean ball, the region's
-nearest point to the centre is sought as well.  A pattern counts for the Lipschitz constant exactly
-if its largest margin is positive.
+the nearest face of the domain.  Linear programs maximise it; for a Euclidean ball, the nearest
+point of the region to the centre is computed as well.  A pattern counts for the Lipschitz constant
+if and only if its largest margin is positive.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class Interior:
     Attributes
     ----------
     point : ndarray, shape (d,), or None
-        A point strictly inside; (2, d) where only the sum of two rows is.
+        A point strictly inside; (2, d) if only the sum of two rows is.
     margin : float
-        About how deep it lies: for full patterns a distance, for nodes in shares of their ranges.
+        Roughly how deep it lies: a distance for full patterns, a share of the ranges for nodes.
     support : ndarray of int, or None
-        Units, numbered through all layers, whose signs contradict each other in the domain: the
-        region has no interior.
+        Units, numbered through all layers, whose signs contradict each other in the domain, so that
+        the region has no interior.
     """
 
     point: FloatArray | None = None
@@ -66,12 +66,12 @@ class RegionRows:
     Attributes
     ----------
     A : ndarray, shape (r, d)
-        Columns of inputs that cannot move are zero.
+        The columns of inputs that cannot move are zero.
     b : ndarray, shape (r,)
     owners : ndarray of int, shape (r,)
         The unit of each row, numbered through all layers.
     contradiction : bool
-        Whether a unit is constant with the wrong sign: the region is empty.
+        Whether a unit is constant with the wrong sign, so that the region is empty.
     """
 
     A: FloatArray
@@ -83,16 +83,16 @@ class RegionRows:
 def region_rows(
     network: Network, pattern: Pattern, moving: BoolArray, values: FloatArray
 ) -> RegionRows:
-    """Rows of the region of `pattern`.
+    """Compute the rows of the region of `pattern`.
 
     Parameters
     ----------
     network : Network
     pattern : Pattern
     moving : ndarray of bool, shape (d,)
-        Inputs that can move.
+        Which inputs can move.
     values : ndarray, shape (d,)
-        Values of the others.
+        The values of the others.
     """
     d = network.input_dim
     start = TrackedSignal.of(FloatSignal.inputs(d, 0, moving, values))
@@ -128,11 +128,11 @@ class InteriorPoint:
     ----------
     x : ndarray, shape (d,)
     margin : float
-        Of `x`, recomputed; at most zero if `x` is not interior, ``-inf`` if the pattern
+        The margin of `x`, recomputed; at most zero if `x` is not interior, ``-inf`` if the pattern
         contradicts itself.
     ceiling : float
         No point of the region has a larger margin (from LP duals, not from the solver's optimum);
-        infinite where margins have no end.
+        infinite if margins are unbounded.
     """
 
     x: FloatArray
@@ -146,14 +146,14 @@ class InteriorPoint:
 
 @dataclass(frozen=True)
 class Deepest:
-    """What was found out about a region in floating point.
+    """The results about a region in floating point.
 
     Attributes
     ----------
     point : InteriorPoint
     rows : RegionRows
     guesses : list of ndarray, shape (r + faces,)
-        Weights of the rows, and of those of the domain, with which they may exclude each other.
+        Weights of the rows and of the domain's rows, by which they may contradict each other.
     """
 
     point: InteriorPoint
@@ -163,7 +163,7 @@ class Deepest:
 
 @with_one_blas_thread
 def interior_point(network: Network, domain: Domain, pattern: Pattern) -> InteriorPoint:
-    """A point of the region of `pattern` with the largest margin, and a ceiling of all margins.
+    """Find a point of the region of `pattern` with the largest margin, and bound all margins.
 
     Parameters
     ----------
@@ -177,8 +177,8 @@ def interior_point(network: Network, domain: Domain, pattern: Pattern) -> Interi
     -------
     InteriorPoint
         Its margin, in the linf norm, is zero or negative if the region has no interior in the
-        domain.  It is the largest up to a few percent for wide inputs, and merely positive where
-        possible for Euclidean balls.
+        domain.  With many inputs it is the largest up to a few percent; for Euclidean balls it is
+        only positive if possible.
     """
     network.check_pattern(pattern)
     if domain.dimension != network.input_dim:
@@ -189,7 +189,7 @@ def interior_point(network: Network, domain: Domain, pattern: Pattern) -> Interi
 
 
 def deepest(network: Network, domain: Domain, pattern: Pattern) -> Deepest:
-    """As `interior_point`, with weights that may prove that there is no such point."""
+    """Do the same as `interior_point`; also return weights that may prove emptiness."""
     moving = ~domain.frozen
     rows = region_rows(network, pattern, moving, np.where(moving, 0.0, domain.upper))
     if rows.contradiction:
@@ -203,12 +203,12 @@ def deepest(network: Network, domain: Domain, pattern: Pattern) -> Deepest:
 
 
 def margin_of(rows: RegionRows, domain: Domain, x: FloatArray) -> float:
-    """Distance of `x` to the rows and to the faces of the domain (in the inputs that move)."""
+    """Return the distance of `x` to the rows and faces of the domain (in inputs that can move)."""
     return min(float((rows.b - rows.A @ x).min(initial=np.inf)), domain.margin(x))
 
 
 def margin_from_below(network: Network, domain: Domain, pattern: Pattern, x: FloatArray) -> float:
-    """At most the margin of `x`, found without the rows of all units.
+    """Bound the margin of `x` from below without the rows of all units.
 
     The l1 norms of the units' gradients are bounded by products of absolute weights.
     """
@@ -226,8 +226,8 @@ def margin_from_below(network: Network, domain: Domain, pattern: Pattern, x: Flo
 class _Margins:
     """Region and domain in the variables (y, t): ``normal . y + |normal|_1 t <= right``.
 
-    The inputs are ``x = shift + scale y``: solvers have absolute tolerances, and a domain may be a
-    millionth wide or far from the origin.
+    The inputs are ``x = shift + scale y``, since solvers have absolute tolerances, and a domain may
+    have a width of a millionth or be far from the origin.
     """
 
     def __init__(self, rows: RegionRows, domain: Domain) -> None:
@@ -241,13 +241,13 @@ class _Margins:
         self.lower = (domain.lower - self.shift) / self.scale
         self.upper = (domain.upper - self.shift) / self.scale
         narrow = float(np.where(self.moving, width, np.inf).min(initial=np.inf))
-        self.capped = not np.isfinite(narrow)  # margins may grow without end: one is enough
+        self.capped = not np.isfinite(narrow)  # margins may be unbounded: one is enough
         self.cap = 1.0 / self.scale if self.capped else 0.5 * narrow / self.scale
         faces = domain.rows
         self.normals: Matrix
         if (
             domain.dimension <= PARAMS.wide
-        ):  # at such sizes sparse arrays cost more than the program
+        ):  # sparse arrays would take longer than the program
             self.normals = np.vstack([rows.A, faces.A.toarray()])
         else:
             self.normals = sp.csr_array(sp.vstack([sp.csr_array(rows.A), faces.A]))
@@ -257,7 +257,7 @@ class _Margins:
         self.right = (right - self.normals @ self.shift) / self.scale
 
     def written_faces(self, best: InteriorPoint) -> InteriorPoint:
-        """One linear program, with two rows for each input."""
+        """Solve one linear program, with two rows for each input."""
         eye = np.eye(self.domain.dimension)
         high = np.flatnonzero(np.isfinite(self.upper) & self.moving)
         low = np.flatnonzero(np.isfinite(self.lower) & self.moving)
@@ -268,10 +268,10 @@ class _Margins:
         return self._solved(program, objective, best, 0.0)[0]
 
     def moved_faces(self, best: InteriorPoint) -> InteriorPoint:
-        """Linear programs with the box shrunk by tau on all sides.
+        """Solve linear programs with the box shrunk by tau on all sides.
 
-        The largest margin phi(tau) to the other rows falls with tau and is concave; the margin
-        sought solves phi(tau) = tau, and a chord of phi crosses the diagonal below it.
+        The largest margin phi(tau) to the other rows decreases with tau and is concave.  The margin
+        in question solves phi(tau) = tau, and a chord of phi crosses the diagonal below it.
         """
         program, objective = self._program(self.normals, self.column, self.right)
         points: list[tuple[float, float]] = []
@@ -292,10 +292,10 @@ class _Margins:
         return best
 
     def towards_center(self, best: InteriorPoint, ball: RoundPart) -> InteriorPoint:
-        """Points of the region near the centre of a Euclidean ball, at falling margins.
+        """Find points of the region near the centre of a Euclidean ball, for decreasing margins.
 
-        The region cut by a margin may miss the ball although the region does not.  A distance
-        above the radius at margin zero proves that it is empty.
+        The region reduced by a margin may miss the ball even if the region itself does not.  A
+        distance above the radius for a margin of zero proves that the intersection is empty.
         """
         if best.ceiling <= 0 or best.margin >= 0.5 * best.ceiling:
             return best
@@ -322,7 +322,7 @@ class _Margins:
     def _program(
         self, normals: Matrix, column: FloatArray, right: FloatArray
     ) -> tuple[LinearProgram, FloatArray]:
-        """The linear program in (y, t), and e for an l1 ball; and the objective t."""
+        """Return the linear program in (y, t), and e for an l1 ball; and the objective t."""
         domain, d = self.domain, self.domain.dimension
         A: Matrix
         if isinstance(normals, np.ndarray):
@@ -348,9 +348,9 @@ class _Margins:
     def _solved(
         self, program: LinearProgram, objective: FloatArray, best: InteriorPoint, tau: float
     ) -> tuple[InteriorPoint, float]:
-        """Maximise t; the better point with its ceiling, and t.
+        """Maximise t; return the better point with its ceiling, and t.
 
-        A margin above tau is at most t.
+        Margins above tau are at most t.
         """
         outcome = program.maximise(objective)
         self.guesses.append(program.duals[: self.right.size])
@@ -362,13 +362,13 @@ class _Margins:
         return best, outcome.value
 
     def _improved(self, best: InteriorPoint, y: FloatArray) -> InteriorPoint:
-        """`best`, or the point y if its margin is larger."""
+        """Return `best`, or the point y if its margin is larger."""
         x = np.where(self.moving, self.shift + self.scale * y, self.domain.upper)
         return best.better(x, margin_of(self.rows, self.domain, x))
 
 
 def _crossing(first: tuple[float, float], last: tuple[float, float]) -> float:
-    """Where the chord through two points (tau, phi) meets the diagonal."""
+    """Return where the chord through two points (tau, phi) meets the diagonal."""
     (t0, f0), (t1, f1) = first, last
     slope = (f1 - f0) / (t1 - t0) if t1 > t0 else 0.0
     return (f0 - slope * t0) / (1.0 - slope)
@@ -377,7 +377,7 @@ def _crossing(first: tuple[float, float], last: tuple[float, float]) -> float:
 def _cross_polytope(
     point: FloatArray, radius: float, moving: int
 ) -> tuple[sp.csr_array, FloatArray]:
-    """``|y - point|_1 + moving t <= radius`` in (y, t, e) with ``e >= |y - point|``."""
+    """Return rows of ``|y - point|_1 + moving t <= radius`` in (y, t, e), ``e >= |y - point|``."""
     d = point.size
     eye = sp.eye_array(d, format="csr")
     none = sp.csr_array((d, 1))

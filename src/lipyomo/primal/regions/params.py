@@ -1,4 +1,4 @@
-"""The numbers of this room."""
+"""The tuning parameters of regions."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from lipyomo.base.numerics.rounding import EQUAL
 
 @dataclass(frozen=True)
 class Params:
-    """What each number trades.
+    """All tuning parameters of regions, in one place.
 
     Attributes
     ----------
     rounding : float
-        Relative differences that may be rounding: more of them are looked at exactly, which takes
+        Relative differences up to this may be rounding and are decided exactly; larger values take
         longer (1e-12 to 1e-7 decide the same).
     elastic : float
-        Price of leaving a chord, in margins (10 to 100 decide the same): less, and a program may
-        find a margin where a node has none.
+        The price of violating a chord, in margins (10 to 100 decide the same).  With less, a
+        program may find a margin for a node that has none.
     cuts : int
-        Tangents of a ball that one program may take before it stays undecided: time.
+        The largest number of tangents of a ball in one program, after which it stays undecided.
     wide : int
-        Inputs from which on the faces of the box are moved instead of written as rows: with 784
-        inputs a fifth of the time for margins a few percent smaller.
+        With more inputs, the faces of the box are moved instead of written as rows.  With 784
+        inputs this takes a fifth of the time, for margins a few percent smaller.
     secants : int
-        Programs with moved faces: time against the size of the margin that is found.
+        The number of programs with moved faces: more find larger margins.
     tries : int
-        Points that are tried around one on a kink, each eight times nearer than the one before, and
-        margins inside a Euclidean ball, each 0.4 times the one before.
+        The number of points that are tried around one on a kink, each eight times nearer than the
+        one before, and of margins inside a Euclidean ball, each 0.4 times the one before.
     choices : int
-        Sets of faces among which the nearest point to a ball's centre is looked for in rational
-        numbers: time against thin regions that stay undecided.
+        The largest number of sets of faces among which the nearest point to a ball's centre is
+        searched in rational numbers.  With fewer, more thin regions stay undecided.
     weights : int
-        In networks with more weights, exact values are computed only where gradients cancel.
+        In networks with more weights, exact values are only computed if gradients cancel.
     entries : int
-        Units times inputs from which regions are not written out as rows, nor gradients exactly.
+        With more units times inputs, regions are not written as rows, and gradients are not exact.
     """
 
     rounding: float = EQUAL

@@ -1,4 +1,4 @@
-"""Does the region of a node have interior?  One small linear program answers, with a point.
+"""Whether the region of a node has interior: one small linear program finds a point.
 
 In the variables x (inputs), y (unstable units that later units need) and a margin t,
 
@@ -7,12 +7,12 @@ In the variables x (inputs), y (unstable units that later units need) and a marg
     y_j >= z_j,  0 <= y_j <= u_j,  y_j <= u_j (z_j - l_j) / (u_j - l_j) + e    for unstable units j
     low + t r <= x <= high - t r,   A x + t |A| <= b
 
-with n_k the size of the row, e measured by the range of y_j, and all variables in shares of their
-ranges: inputs in other units make the same program.  The elastic variable e >= 0 keeps the program
-feasible; if its optimum is not positive, no point of the node has positive margin.  That is never
-taken from the solver: its dual values are weights of the rows, and if the weighted sum of the rows
-contradicts itself on the node's box by more than all rounding errors, the node is empty.  Where the
-sum is zero up to rounding (kinks that meet on a boundary), or a variable is unbounded, exact
+with n_k the size of the row, e in units of the range of y_j, and all variables in shares of their
+ranges, so that scaling inputs does not change the program.  The elastic variable e >= 0 keeps the
+program feasible.  If its optimum is not positive, no point of the node has positive margin.  The
+solver is not trusted about this: its dual values are weights of the rows, and the node is empty if
+the weighted sum of the rows contradicts itself on the node's box by more than all rounding errors.
+If the sum is zero up to rounding (kinks that meet on a boundary), or a variable is unbounded, exact
 arithmetic decides.
 """
 
@@ -56,15 +56,15 @@ class NodeRows:
     owners : ndarray of int, shape (r,)
         The unit of each row.
     counts : (int, int, int)
-        Rows of stable units, of unstable units from below, and their chords.
+        The numbers of rows of stable units, of unstable units from below, and of their chords.
     size : ndarray
-        By which the rows of stable units were divided.
+        The numbers by which the rows of stable units were divided.
     low, high : ndarray
-        Pre-activation bounds that the chords span.
+        The pre-activation bounds between which the chords are drawn.
     least, most, units : ndarray, shape (d + F,)
         Bounds of (x, y), and their ranges (one where these are infinite).
     hopeless : ndarray of int
-        Stable units that cannot be on their side, as bounds show.
+        Stable units that cannot be on their side, as their bounds prove.
     """
 
     rows: FloatArray
@@ -81,7 +81,7 @@ class NodeRows:
 
 
 class _Sides(NamedTuple):
-    """Rows of stable units; what is in it is named as in `NodeRows`."""
+    """Rows of stable units; see `NodeRows`."""
 
     rows: FloatArray
     right: FloatArray
@@ -91,7 +91,7 @@ class _Sides(NamedTuple):
 
 
 class _Triangles(NamedTuple):
-    """Rows of unstable units; what is in it is named as in `NodeRows`."""
+    """Rows of unstable units; see `NodeRows`."""
 
     rows: FloatArray
     right: FloatArray
@@ -102,15 +102,15 @@ class _Triangles(NamedTuple):
 
 @dataclass(frozen=True)
 class Optimum:
-    """What the solver made of a program.
+    """The solver's result for a program.
 
     Attributes
     ----------
     point : ndarray, shape (d,)
     margin : float
-        ``t - 10 e``; never positive without interior, up to the solver's tolerance.
+        ``t - 10 e``; not positive without interior, up to the solver's tolerance.
     weights : ndarray, shape (r + faces,)
-        Of the rows of units, and of those of the domain.
+        Weights of the rows of units, and of those of the domain.
     """
 
     point: FloatArray
@@ -119,7 +119,7 @@ class Optimum:
 
 
 class RegionProgram:
-    """Solves the interior-margin programs of one tree.
+    """Solves the programs for interior margins in one tree.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ class RegionProgram:
         self._program = None
 
     def examine(self, form: NodeForm, part: PatternPart) -> Interior:
-        """Whether a part has interior.
+        """Decide whether a part has interior.
 
         Parameters
         ----------
@@ -171,9 +171,9 @@ class RegionProgram:
         return Interior(found.point, found.margin)
 
     def optimum(self, form: NodeForm, rows: NodeRows) -> Optimum | None:
-        """The deepest point in the domain, or weights that speak against one.
+        """Find the deepest point in the domain, or weights that may exclude one.
 
-        None if the solver failed, or cutting a ball's tangents takes too long.
+        Return None if the solver failed, or a ball needs too many tangents.
         """
         for _ in range(PARAMS.cuts):
             found = self._solve(form, rows)
@@ -182,7 +182,7 @@ class RegionProgram:
         return None
 
     def rows(self, form: NodeForm, part: PatternPart) -> NodeRows:
-        """Rows ``R w <= b`` of the units in w = (x, y, t, e)."""
+        """Return rows ``R w <= b`` of the units in w = (x, y, t, e)."""
         least = np.concatenate([part.low, np.zeros(form.units.size)])
         most = np.concatenate([part.high, np.maximum(part.upper[form.units], 0.0)])
         units = ranges(least, most)
@@ -205,7 +205,7 @@ class RegionProgram:
     def _sides(
         self, form: NodeForm, part: PatternPart, reach: FloatArray, units: FloatArray
     ) -> _Sides:
-        """The rows of stable units whose bounds leave both sides; (x, y) are at most `reach`."""
+        """Return rows of stable units with bounds on both sides; |(x, y)| is at most `reach`."""
         phases, width = part.phases, units.size
         right = phases == RIGHT
         leaves = np.where(right, part.lower <= 0, (phases == LEFT) & (part.upper >= 0))
@@ -227,7 +227,7 @@ class RegionProgram:
         return _Sides(signs, -factor * maps[:, width], owners, size, hopeless)
 
     def _triangles(self, form: NodeForm, part: PatternPart, units: FloatArray) -> _Triangles:
-        """The rows of unstable units that later ones need: from below, then their chords."""
+        """Return rows of unstable units that later ones need: from below, then their chords."""
         system, d, width = self._system, form.variables, units.size
         last = system.starts[-2] if system.depth else 0
         inner = int(np.searchsorted(form.units, last))
@@ -251,7 +251,7 @@ class RegionProgram:
         return _Triangles(rows, right, np.concatenate([own, own[finite]]), low, high)
 
     def _solve(self, form: NodeForm, rows: NodeRows) -> Optimum | None:
-        """The optimum of the program with the cuts so far; None if the solver failed."""
+        """Solve the program with the cuts so far; return None if the solver failed."""
         matrix, right = self._with_domain(form, rows)
         units = np.concatenate([rows.units, np.ones(2)])
         col_low = np.concatenate([rows.least, [-np.inf, 0.0]]) / units
@@ -275,7 +275,7 @@ class RegionProgram:
     def _contradiction(
         self, form: NodeForm, part: PatternPart, rows: NodeRows, weights: FloatArray
     ) -> IntArray | None:
-        """Rows of units that contradict each other, beyond rounding or exactly."""
+        """Return rows of units that contradict each other, beyond rounding or exactly."""
         count = len(rows.owners)
         matrix, right = self._with_domain(form, rows)
         matrix = matrix[:, :-2]  # a strict point of the node has t = e = 0
@@ -283,10 +283,10 @@ class RegionProgram:
         bounded = bool(np.isfinite(least).all() and np.isfinite(most).all())
         rounded = self._rounded(form, rows, matrix, right, bounded)
         found = contradicts_beyond_rounding(rounded, least, most, weights)
-        if found is None and not self._system.roughness:  # else nothing is exact
+        if found is None and not self._system.roughness:  # otherwise nothing is exact
             written = self._exact_rows(part, rows)
             ball = self._domain.ball
-            if ball is not None:  # tangents give way to the ball itself
+            if ball is not None:  # the ball itself replaces its tangents
                 weights = weights[:count]
             support = np.flatnonzero(weights > PARAMS.rounding * weights.max(initial=0.0))
             body = Body(least, most, ball)
@@ -297,9 +297,9 @@ class RegionProgram:
     def _rounded(
         self, form: NodeForm, own: NodeRows, rows: FloatArray, right: FloatArray, bounded: bool
     ) -> RoundedRows:
-        """The program's rows with the errors of those of units.
+        """Return the program's rows with the errors of the units' rows.
 
-        Over a bounded node the error of a pre-activation's value says more than those of its
+        On a bounded node, the error of a pre-activation's value is a better bound than those of its
         coefficients.
         """
         owners, signs = own.owners, own.counts[0]
@@ -316,7 +316,7 @@ class RegionProgram:
         return RoundedRows(rows, right, error, limit)
 
     def _exact_rows(self, part: PatternPart, rows: NodeRows) -> Callable[[int], list[fmpq]]:
-        """Row number k of a program without rounding, in (x, y), as ``(a, b)``."""
+        """Return a function for the exact row k of a program, in (x, y), as ``(a, b)``."""
         maps = ExactForm(self._system, part.phases)
         signs, inner, _ = rows.counts
 
@@ -349,7 +349,7 @@ class RegionProgram:
         return np.concatenate([rows.rows, block]), np.concatenate([rows.right, limits])
 
     def _cut(self, point: FloatArray) -> bool:
-        """Remember a face between the domain and `point`; False if the point is inside."""
+        """Store a face that separates `point` from the domain; return False if it is inside."""
         face = self._domain.separating(point)
         if face is not None:
             self._cuts.append(face)

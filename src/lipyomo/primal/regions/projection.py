@@ -2,9 +2,10 @@
 
 The point of the polyhedron that is nearest to the ball's centre c is the projection of c onto some
 of its faces: with their rows ``N x = b`` it is ``c - N^T y`` for ``(N N^T) y = N c - b``, and it is
-the nearest one exactly if it satisfies all rows and ``y >= 0``.  If it lies inside the ball, so do
-points next to it in the direction of any interior point of the polyhedron.  If not, the rows with
-their weights y say that everything behind them is farther than the radius: nothing is left.
+the nearest one if and only if it satisfies all rows and ``y >= 0``.  If it lies inside the ball, so
+do points near it in the direction of any interior point of the polyhedron.  If not, the rows with
+their weights y prove that all points that satisfy them are at least as far away as the radius, so
+that the intersection is empty.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from lipyomo.problems.domains.base import RoundPart
 
 @dataclass(frozen=True)
 class Nearest:
-    """The point of a polyhedron next to a ball's centre.
+    """The nearest point of a polyhedron to a ball's centre.
 
     Attributes
     ----------
     point : list of fmpq
     faces : list of int
-        Rows whose faces it lies on, and that prove that no point is nearer.
+        The rows on whose faces it lies, and which prove that no point is nearer.
     inside : bool
         Whether it lies strictly inside the ball.
     """
@@ -41,9 +42,9 @@ class Nearest:
 
 
 def nearest(rows: Sequence[Sequence[fmpq]], ball: RoundPart) -> Nearest | None:
-    """The point of ``{x : a . x <= b for all rows (a, b)}`` nearest to the centre of a ball.
+    """Find the point of ``{x : a . x <= b for all rows (a, b)}`` nearest to the centre of a ball.
 
-    None if there are too many rows to try; the polyhedron must not be empty.
+    Return None if there are too many rows to try; the polyhedron must not be empty.
     """
     center = [exact(value) for value in ball.point.tolist()]
     d, limit = len(center), exact(ball.radius) ** 2
@@ -60,10 +61,10 @@ def nearest(rows: Sequence[Sequence[fmpq]], ball: RoundPart) -> Nearest | None:
 
 
 def between(near: Sequence[fmpq], inner: Sequence[fmpq], ball: RoundPart) -> list[fmpq]:
-    """A point inside the ball on the way from `near`, which is inside it, to `inner`."""
+    """Return a point inside the ball on the way from `near`, which is inside it, to `inner`."""
     center = [exact(value) for value in ball.point.tolist()]
     limit, step = exact(ball.radius) ** 2, fmpq(1)
-    while True:  # ends, as `near` is strictly inside
+    while True:  # terminates, as `near` is strictly inside
         point = [a + step * (b - a) for a, b in zip(near, inner, strict=True)]
         if _square(point, center) < limit:
             return point
@@ -73,7 +74,7 @@ def between(near: Sequence[fmpq], inner: Sequence[fmpq], ball: RoundPart) -> lis
 def _projected(
     center: list[fmpq], rows: list[Sequence[fmpq]], gaps: list[fmpq]
 ) -> list[fmpq] | None:
-    """The projection onto ``a . x = b``; None if rows depend on each other or pull wrongly."""
+    """Project onto ``a . x = b``; return None if rows are dependent or a weight is negative."""
     if not rows:
         return center
     normals = fmpq_mat([list(row[:-1]) for row in rows])

@@ -1,8 +1,8 @@
 """A point and its pattern without rounding: signs, flat units, gradients, membership.
 
-The weights are float64 numbers, hence dyadic; so is the point.  Its pre-activations, the Jacobian
-of its pattern, and the norm of the gradient are therefore computed without any rounding, and so is
-a witness checked (`replay`).
+The weights and the point are float64 numbers, hence dyadic.  Therefore the pre-activations, the
+Jacobian of the pattern, and the norm of the gradient can be computed without any rounding, and
+witnesses are checked in this way (`replay`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from lipyomo.problems.result import Result, Status, Witness
 def exact_gradients(
     network: Network, pattern: Pattern, functionals: FloatArray, moving: BoolArray
 ) -> list[list[fmpq]]:
-    """Gradients of ``functionals @ f`` on the piece of `pattern`, in the inputs that can move."""
+    """Compute gradients of ``functionals @ f`` on the piece of `pattern`, in movable inputs."""
     rows = np.atleast_2d(functionals)
     found = pulled_back(rows, network.layers, pattern).rationals()
     keep = np.flatnonzero(moving).tolist()
@@ -40,7 +40,7 @@ def exact_gradients(
 def directed_gradients(
     problem: LipschitzProblem, pattern: Pattern, functionals: FloatArray
 ) -> list[list[fmpq]]:
-    """Gradients of functionals in a problem's directions, or the inputs that can move."""
+    """Compute gradients of functionals in a problem's directions, or in inputs that can move."""
     if problem.directions is None:
         return exact_gradients(problem.network, pattern, functionals, ~problem.domain.frozen)
     every = np.ones(problem.network.input_dim, dtype=bool)
@@ -49,13 +49,13 @@ def directed_gradients(
 
 
 def exact_jacobian(network: Network, pattern: Pattern) -> FloatArray:
-    """The Jacobian (m, d) on the piece of `pattern`, each entry rounded once."""
+    """Compute the Jacobian (m, d) on the piece of `pattern`, with each entry rounded once."""
     rows = pulled_back(np.eye(network.output_dim), network.layers, pattern).rationals()
     return np.array([[approximate(entry) for entry in row[:-1]] for row in rows])
 
 
 def attained_square(problem: LipschitzProblem, pattern: Pattern, functional: FloatArray) -> fmpq:
-    """Square of the norm of ``functional . J`` on the piece of `pattern`, without rounding.
+    """Compute the squared norm of ``functional . J`` on the piece of `pattern`, exactly.
 
     A Euclidean functional is scaled to length one.
     """
@@ -70,9 +70,10 @@ def attained_square(problem: LipschitzProblem, pattern: Pattern, functional: Flo
 def exact_signs(
     network: Network, x: FloatArray, pattern: Pattern
 ) -> tuple[list[npt.NDArray[np.int8]], list[BoolArray]]:
-    """Signs of the pre-activations at x (d,) or the sum x (2, d), and which of them vanish.
+    """Return the signs of the pre-activations at x, and which of them vanish.
 
-    The slopes of `pattern` are used: where it disagrees with a sign, that layer is wrong anyway.
+    x is (d,), or (2, d) for the sum of two rows.  The slopes are those of `pattern`; if it
+    disagrees with a sign, only the signs up to this layer are valid.
     """
     layers = network.hidden
     unit_maps = decided(layers, pattern)
@@ -88,7 +89,7 @@ def exact_signs(
 def flat_units(
     network: Network, pattern: Pattern, moving: BoolArray, asked: list[BoolArray]
 ) -> list[BoolArray]:
-    """Which of the units in question have an exactly zero gradient on the piece of `pattern`."""
+    """Return which of the units `asked` have a zero gradient on the piece of `pattern`, exactly."""
     found = []
     keep = np.flatnonzero(moving).tolist()
     for position, rows in enumerate(asked):
@@ -104,7 +105,7 @@ def flat_units(
 
 
 def in_region(network: Network, x: FloatArray, pattern: Pattern, moving: BoolArray) -> bool:
-    """Whether every kinked unit has the sign of the pattern at x, or is flat and zero there."""
+    """Return whether each unit with a kink has the pattern's sign at x, or is flat and zero."""
     signs, vanish = exact_signs(network, x, pattern)
     flat = flat_units(network, pattern, moving, vanish)
     return all(
@@ -114,19 +115,19 @@ def in_region(network: Network, x: FloatArray, pattern: Pattern, moving: BoolArr
 
 
 def strict_pattern(network: Network, x: FloatArray, moving: BoolArray) -> Pattern | None:
-    """The pattern at x, if it is the same in a whole neighbourhood (up to flat units).
+    """Return the pattern at x if it is the same in a whole neighbourhood (up to flat units).
 
     Parameters
     ----------
     network : Network
     x : ndarray, shape (d,), or (2, d) for the sum of two rows
     moving : ndarray of bool, shape (d,)
-        Inputs that can move.
+        Which inputs can move.
 
     Returns
     -------
     Pattern or None
-        None if a unit sits on its kink with a gradient that is not zero.
+        None if a unit is on its kink and its gradient is not zero.
     """
     h, *rest = np.atleast_2d(x)
     error = np.abs(rest[0]) if rest else np.zeros(h.size)
@@ -155,7 +156,7 @@ def _decided(
     doubtful: list[BoolArray],
     moving: BoolArray,
 ) -> Pattern | None:
-    """Settle doubtful units exactly, from the first layer on (later signs depend on earlier)."""
+    """Decide doubtful units exactly, from the first layer on, as later signs depend on earlier."""
     current = [on.copy() for on in pattern]
     for _ in range(len(current) + 1):
         signs, vanish = exact_signs(network, x, tuple(current))
@@ -176,19 +177,19 @@ def _decided(
 
 @dataclass(frozen=True)
 class ExactReplay:
-    """What exact arithmetic says about a witness.
+    """The result of exact arithmetic for a witness.
 
     Attributes
     ----------
     interior : bool
-        The point lies strictly inside the domain, in the inputs that can move.
+        Whether the point lies strictly inside the domain, in the inputs that can move.
     pattern : bool
-        Every unit has the sign of the pattern, or no kink at the point: its pre-activation is
-        zero with a zero gradient.
+        Whether every unit has the sign of the pattern, or no kink at the point, because its
+        pre-activation and its gradient are zero.
     value : Fraction or None
-        The norm of the gradient ``y . J`` in the dual of the input norm; None where it is a root.
+        The norm of the gradient ``y . J`` in the dual of the input norm; None if it is irrational.
     square : Fraction
-        Its square.
+        The square of the norm.
     """
 
     interior: bool
@@ -227,7 +228,7 @@ def replay(problem: LipschitzProblem, witness: Witness) -> ExactReplay:
     Notes
     -----
     The functional of the witness must lie in the dual ball of the output norm.  The vertices of
-    the built-in linear norms do exactly; a Euclidean functional is scaled by its exact length.
+    the built-in linear norms do so exactly; a Euclidean functional is scaled by its exact length.
     """
     moving = ~problem.domain.frozen
     network, x, pattern = problem.network, witness.point, witness.pattern
@@ -242,16 +243,15 @@ def replay(problem: LipschitzProblem, witness: Witness) -> ExactReplay:
 
 
 MOST_BITS = 4000
-"""Larger numerators are not written out: the decimal number says enough."""
+"""Fractions with larger numerators are not written out; the decimal number is sufficient."""
 
 
 def confirmed(problem: LipschitzProblem, result: Result) -> Result:
-    """The result with its witness replayed without rounding, and what was found.
+    """Replay the witness of a result without rounding, and return the result with what was found.
 
-    ``details['rational']`` holds ``holds``, ``interior``, ``pattern``, ``value`` (rounded down) and
-    ``fraction`` (None where it is irrational or long).  A lower end that float64 arithmetic had
-    rounded up is corrected, and the status with it; one that is not confirmed at all gets a
-    warning.
+    ``details['rational']`` contains ``holds``, ``interior``, ``pattern``, ``value`` (rounded down)
+    and ``fraction`` (None if it is irrational or long).  A lower bound that float64 arithmetic has
+    rounded up is corrected, and so is the status; one that is not confirmed at all gets a warning.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Witnesses of networks with smooth units: the norm of the Jacobian at a point, in ball arithmetic.
 
-The supremum over X is not less than the norm at any point of X near which its
-Jacobian is continuous: so a point counts, on the boundary of X as well, if every unit whose slope
-has jumps is proved not to be at one.  Units that depend on inputs which cannot move do not matter.
+The supremum over X is not less than the norm at any point of X near which the Jacobian is
+continuous.  So a point is valid, even on the boundary of X, if every unit whose slope has jumps is
+proved not to be at one.  Units that only depend on inputs that cannot move do not matter.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def smooth_witness(problem: LipschitzProblem, point: FloatArray) -> Witness | None:
-    """A witness at a point of the domain, whose frozen inputs have their values.
+    """Compute a witness at a point of the domain, whose frozen inputs have their values.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def smooth_witness(problem: LipschitzProblem, point: FloatArray) -> Witness | No
     Returns
     -------
     Witness or None
-        None if the point is not in the domain, or a unit may be where its slope jumps.
+        None if the point is not in the domain, or a unit may be at a jump of its slope.
     """
     if not np.isfinite(point).all() or not problem.domain.holds(point):
         return None
@@ -64,9 +64,9 @@ def smooth_witness(problem: LipschitzProblem, point: FloatArray) -> Witness | No
 def smooth_derivatives(
     problem: LipschitzProblem, point: FloatArray, rows: FloatArray
 ) -> list[list[arb]] | None:
-    """Gradients of functionals (p, m) at a point in a problem's directions, or inputs that move.
+    """Compute gradients of functionals (p, m) at a point, in directions or movable inputs.
 
-    The point is (d,), or (2, d) for the sum of two rows.  None where `smooth_witness` has none.
+    The point is (d,), or (2, d) for the sum of two rows.  Return None where `smooth_witness` does.
     """
     if not np.isfinite(point).all() or not problem.domain.holds(point):
         return None
@@ -78,9 +78,9 @@ def smooth_derivatives(
 def _rates(
     problem: LipschitzProblem, point: FloatArray
 ) -> tuple[list[list[arb]], list[BoolArray]] | None:
-    """Slopes of all units at a point, and the signs of what they are applied to.
+    """Return the slopes of all units at a point, and the signs of their pre-activations.
 
-    None if a unit that moves may be at a break.
+    Return None if a unit that moves may be at a jump of its slope.
     """
     slopes: list[list[arb]] = []
     pattern = []
@@ -95,7 +95,7 @@ def _rates(
 
 
 def _may_jump(unit: UnitAt) -> bool:
-    """Whether a unit may be where its slope jumps."""
+    """Return whether a unit may be at a jump of its slope."""
     kind = unit.kind
     breaks = (place for place, jumps in zip(kind.breaks, kind.jumps, strict=True) if jumps)
     return any((unit.at - arb(place)).contains(0) for place in breaks)
@@ -104,7 +104,7 @@ def _may_jump(unit: UnitAt) -> bool:
 def _gradient(
     problem: LipschitzProblem, slopes: Sequence[Sequence[arb]], functional: FloatArray
 ) -> list[arb]:
-    """The gradient of a functional where units have these slopes."""
+    """Compute the gradient of a functional for these slopes of the units."""
     network = problem.network
     row = arb_mat([[arb(y) for y in functional.tolist()]]) * matrix_of(network.head)
     for layer, slope in zip(reversed(network.hidden), reversed(slopes), strict=True):
@@ -113,7 +113,7 @@ def _gradient(
 
 
 def _size(entries: Sequence[arb], input_norm: str) -> arb:
-    """The norm of a gradient in the dual of an input norm."""
+    """Compute the norm of a gradient in the dual of an input norm."""
     if input_norm == "l2":
         return sum((entry * entry for entry in entries), arb(0)).sqrt()
     sizes = [abs(entry) for entry in entries]
@@ -123,7 +123,7 @@ def _size(entries: Sequence[arb], input_norm: str) -> arb:
 
 
 def _along(row: arb_mat, problem: LipschitzProblem) -> list[arb]:
-    """A gradient in the inputs that can move, or in a problem's directions."""
+    """Restrict a gradient to the inputs that can move, or to a problem's directions."""
     if problem.directions is None:
         return [row[0, j] for j in np.flatnonzero(~problem.domain.frozen).tolist()]
     return along_columns(row.tolist(), problem.directions, arb)[0]

@@ -1,6 +1,6 @@
 """Values and derivatives of a network's functionals at a point, enclosed.
 
-Floating point is not trusted: arithmetic is exact, or that of balls where units are smooth.
+Floating point is not trusted: arithmetic is exact, or ball arithmetic for smooth units.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lipyomo.problems.problem import LipschitzProblem
 
 
 def value_at(network: Network, row: FloatArray, x: FloatArray) -> tuple[float, float]:
-    """Float64 numbers around ``row . f(x)``: in exact arithmetic, or of balls if units are smooth.
+    """Enclose ``row . f(x)`` by float64 numbers, in exact arithmetic, or ball arithmetic if smooth.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def value_at(network: Network, row: FloatArray, x: FloatArray) -> tuple[float, f
     Returns
     -------
     (float, float)
-        Equal where the value is a float64 number.
+        Equal if the value is a float64 number.
     """
     return _in_balls(network, row, x) if network.smooth else _exactly(network, row, x)
 
@@ -48,7 +48,7 @@ def _exactly(network: Network, row: FloatArray, x: FloatArray) -> tuple[float, f
 
 
 def around(value: fmpq) -> tuple[float, float]:
-    """The largest float64 number that is not above a rational, and the least not below it."""
+    """Return the nearest float64 numbers below and above a rational; equal if it is one."""
     try:
         middle = int(value.p) / int(value.q)
     except OverflowError:
@@ -69,22 +69,22 @@ def _in_balls(network: Network, row: FloatArray, x: FloatArray) -> tuple[float, 
 def derivatives_at(
     problem: LipschitzProblem, point: FloatArray, rows: FloatArray
 ) -> tuple[FloatArray, FloatArray] | None:
-    """Float64 numbers around ``c . J(x) T`` for functionals c, in exact or ball arithmetic.
+    """Enclose ``c . J(x) T`` for functionals c by float64 numbers, in exact or ball arithmetic.
 
     Parameters
     ----------
     problem : LipschitzProblem
-        Whose directions T count, or all inputs that can move.
+        T are its directions, or else all inputs that can move.
     point : ndarray, shape (d,), or (2, d) for the sum of two rows
-        x, in the inputs as they were given.
+        x, in the original inputs.
     rows : ndarray, shape (p, m)
         The functionals.
 
     Returns
     -------
     (ndarray, ndarray) or None, shapes (p, k)
-        None where the derivatives do not count: outside of the domain, or at a kink; for
-        piecewise-linear networks on the boundary of the domain, too.
+        None if the derivatives are not valid: outside of the domain, or at a kink; for
+        piecewise-linear networks also on the boundary of the domain.
     """
     parts = np.atleast_2d(point)
     if problem.network.smooth:

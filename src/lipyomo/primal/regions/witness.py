@@ -1,7 +1,7 @@
 """Witnesses: points of the original problem at which a lower bound is attained, checked.
 
-A point counts only if it is interior to the domain and every unit is off its kink by more than
-the rounding error of the forward pass; where a unit is too close to tell, exact arithmetic decides.
+A point is valid only if it is interior to the domain and every unit is away from its kink by more
+than the rounding error of the forward pass; if a unit is too close, exact arithmetic decides.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from lipyomo.problems.result import Witness
 def make_witness(
     problem: LipschitzProblem, x: FloatArray, params: Params = PARAMS
 ) -> Witness | None:
-    """A witness at the point `x` of the original problem, or None if `x` proves nothing.
+    """Return a witness at the point `x` of the original problem, or None if `x` proves nothing.
 
     Parameters
     ----------
     problem : LipschitzProblem
     x : ndarray, shape (d,), or (2, d)
-        Inputs that cannot move are set to their values.  Two rows stand for their sum: a point
+        Inputs that cannot move are set to their values.  Two rows stand for their sum, a point
         between float64 numbers.
     params : Params, optional
 
     Returns
     -------
     Witness or None
-        None if `x` is not interior to the domain, or on a kink.  With smooth units a point on the
-        boundary counts as well (`lipyomo.primal.regions.smooth_witness`).
+        None if `x` is not interior to the domain, or on a kink.  With smooth units, points on the
+        boundary are valid as well (`lipyomo.primal.regions.smooth_witness`).
     """
     domain = problem.domain
     parts = np.atleast_2d(np.asarray(x, dtype=np.float64)).copy()
@@ -70,20 +70,20 @@ def make_witness(
 
 
 def in_norms_of(problem: LipschitzProblem, witness: Witness) -> Witness:
-    """A witness of another problem of the same network and domain, as one of `problem`."""
+    """Convert a witness of another problem with the same network and domain to `problem`."""
     found, value = attained(problem, witness.pattern)
     return replace(witness, direction=found.direction, functional=found.functional, value=value)
 
 
 def is_large(network: Network, params: Params = PARAMS) -> bool:
-    """Whether the rows of all units are too many to be written out."""
+    """Return whether the rows of all units are too many to be written out."""
     return network.kinked_units * network.input_dim > params.entries
 
 
 def witness_near(problem: LipschitzProblem, x: FloatArray) -> Witness | None:
-    """A witness at a point of the reduced problem, or close to it.
+    """Return a witness at a point of the reduced problem, or close to it.
 
-    The network that was given may have kinks where the reduced one has none any more.
+    The original network may have kinks where the reduced one has none.
 
     Parameters
     ----------
@@ -109,11 +109,11 @@ def witness_near(problem: LipschitzProblem, x: FloatArray) -> Witness | None:
 def attained(
     problem: LipschitzProblem, pattern: Pattern, params: Params = PARAMS
 ) -> tuple[OperatorNorm, float]:
-    """The operator norm on the piece of `pattern`, and a value that it surely reaches.
+    """Compute the operator norm on the piece of `pattern`, and a proved lower bound of it.
 
-    The value is exact and rounded down, but for large networks, and those of many weights whose
-    gradients do not cancel: there it is the rounded one less its error.  Functionals that may lie
-    outside the dual ball are taken for as much less.
+    The lower bound is exact and rounded down, except for large networks, and for those with many
+    weights whose gradients do not cancel; there it is the rounded value minus its error.  If
+    functionals may lie outside the dual ball, it is reduced accordingly.
     """
     network = problem.network
     jacobian = network.jacobian(pattern)
@@ -130,7 +130,7 @@ def attained(
 
 
 def _reached(problem: LipschitzProblem, value: float) -> float:
-    """What a functional in the dual ball reaches where one that may lie outside reaches `value`."""
+    """Reduce a `value` of a functional that may lie outside the dual ball to one inside it."""
     excess = problem.output_norm.excess
     return value * (1.0 - excess) * (1.0 - 2.0**-51) if excess else value
 
@@ -138,7 +138,7 @@ def _reached(problem: LipschitzProblem, value: float) -> float:
 def _norm_from_below(
     problem: LipschitzProblem, pattern: Pattern, jacobian: FloatArray, functional: FloatArray
 ) -> float:
-    """At most the norm of ``functional . J T``, from the `jacobian` J as it was computed."""
+    """Bound the norm of ``functional . J T`` from below, given the computed `jacobian` J."""
     network, moving = problem.network, ~problem.domain.frozen
     sizes = np.asarray(np.abs(functional) @ network.head.sizes)
     terms = network.head.inputs + 2 * functional.size
@@ -157,14 +157,14 @@ def _norm_from_below(
 
 @with_one_blas_thread
 def witness_of_pattern(problem: LipschitzProblem, pattern: Pattern) -> Witness | None:
-    """A witness in, or close to, the region of a pattern of the reduced problem's network.
+    """Return a witness in, or close to, the region of a pattern of the reduced network.
 
     Parameters
     ----------
     problem : LipschitzProblem
         The original problem.
     pattern : Pattern
-        Of ``problem.reduced.problem.network``.
+        A pattern of ``problem.reduced.problem.network``.
 
     Returns
     -------
@@ -184,10 +184,10 @@ def unbeaten(
     certify: Callable[[FloatArray], Witness | None],
     clock: Clock | None = None,
 ) -> Witness | None:
-    """The best witness at points (n, d) whose `values` (n,) fall.
+    """Return the best witness at points (n, d), sorted by decreasing `values` (n,).
 
-    The search ends with the first witness that no later point can beat beyond rounding, or with
-    the best one so far once the time of `clock` is over.
+    This stops at the first witness that no later point can beat beyond rounding, or once the time
+    of `clock` is up.
     """
     best: Witness | None = None
     for x, value in zip(points, values, strict=True):
