@@ -245,9 +245,7 @@ class _Margins:
         self.cap = 1.0 / self.scale if self.capped else 0.5 * narrow / self.scale
         faces = domain.rows
         self.normals: Matrix
-        if (
-            domain.dimension <= PARAMS.wide
-        ):  # sparse arrays would take longer than the program
+        if domain.dimension <= PARAMS.wide:  # sparse arrays would take longer than the program
             self.normals = np.vstack([rows.A, faces.A.toarray()])
         else:
             self.normals = sp.csr_array(sp.vstack([sp.csr_array(rows.A), faces.A]))
