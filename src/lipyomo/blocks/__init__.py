@@ -1,4 +1,4 @@
-"""Pyomo blocks: a network's value, its gradient, norms of the gradient, its Lipschitz constant."""
+"""Pyomo blocks for a network's values, gradient, norms of the gradient, and Lipschitz constant."""
 
 from lipyomo.base.modules import imported_when_used
 from lipyomo.base.system import (  # before any of Pyomo

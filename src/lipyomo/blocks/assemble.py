@@ -1,8 +1,8 @@
 """Fast assembly of Pyomo components from matrices.
 
-Affine maps stay matrices (`lipyomo.solvers.rows`).  Short rows are `LinearExpression` objects over
-lists of Python floats, without closures (they would not pickle) and without arithmetic on Pyomo
-objects (it is slow).
+Affine maps stay matrices (`lipyomo.solvers.rows`).  Short rows are `LinearExpression` objects with
+lists of Python floats, without closures (which cannot be pickled) and without arithmetic on Pyomo
+objects (which is slow).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lipyomo.solvers.variables import set_bounds
 
 @contextmanager
 def all_or_nothing(component: Any) -> Iterator[None]:
-    """Take a component out of its block again if what is done with it fails."""
+    """Remove a component from its block again if the body fails."""
     try:
         yield
     except BaseException:
@@ -34,7 +34,7 @@ def all_or_nothing(component: Any) -> Iterator[None]:
 
 
 def builder_of(block: Any) -> Any:
-    """The block of this package that is being built, of which a block is part."""
+    """Return the block of this package under construction that contains the given block."""
     while getattr(block, "_draft", None) is None:
         block = block.parent_block()
     return block
@@ -47,9 +47,10 @@ def declared(
     keys: Iterable[Any] | None = None,
     **options: Any,
 ) -> Any:
-    """Declare ``block.name``, a `kind` of component over `keys` (None: without index).
+    """Declare the component ``block.name`` of type `kind` over `keys` (None: without index).
 
-    What a rebuild has taken out is used again under other keys, so that it stays the same object.
+    During a rebuild, the previous component is reused with the new keys, so that references to it
+    stay valid.
     """
     component = builder_of(block)._draft.kept.pop((id(block), name), None)
     index = None if keys is None else list(keys)
@@ -74,8 +75,8 @@ def add_variables(
 ) -> list[Any]:
     """Declare ``block.name`` over `keys` and return its variables in that order.
 
-    Variables that were there before a rebuild are used again, with new bounds.  Without keys
-    nothing is declared.
+    During a rebuild, previous variables are reused with new bounds.  Without keys nothing is
+    declared.
 
     Parameters
     ----------
@@ -83,7 +84,7 @@ def add_variables(
     name : str
     keys : iterable
     lower, upper : array_like, optional
-        One bound a key; infinite ones are left out.
+        One bound per key; infinite ones are left out.
     binary : bool, optional
     """
     index = list(keys)
@@ -100,13 +101,13 @@ def add_variables(
 
 
 def component_of(data: type) -> Any:
-    """The component that Pyomo has declared for a class of block data."""
+    """Return the component class that Pyomo has declared for a block data class."""
     return getattr(sys.modules[data.__module__], data.__name__.removesuffix("Data"))
 
 
 @declare_custom_block(name="LayerBlock")
 class LayerBlockData(BlockData):
-    """What a block holds of one layer; variables of units that are not there are read as none."""
+    """The part of a block for one layer; missing variables of units read as empty components."""
 
     def __getattr__(self, name: str) -> Any:
         if name not in _OF_UNITS:
@@ -143,7 +144,7 @@ def add_sizes(
     upper: npt.ArrayLike,
     centre: npt.ArrayLike = 0.0,
 ) -> list[Any]:
-    """Declare ``block.name``, up to `upper`, and rows that keep it above ``|variables - centre|``.
+    """Declare ``block.name <= upper`` with rows ``block.name >= |variables - centre|``.
 
     The rows are ``block.{name}_above[key, side]``.
     """
@@ -164,7 +165,7 @@ def add_equalities(
     forms: Forms,
     keep: npt.ArrayLike | None = None,
 ) -> None:
-    """Declare ``targets[k] == forms[k]`` (for the forms in `keep`) as ``block.name``, if any."""
+    """Declare ``targets[k] == forms[k]``, for the forms in `keep`, as ``block.name``."""
     index = list(keys)
     if not index:
         return
@@ -174,7 +175,7 @@ def add_equalities(
 
 
 def add_forms_below(block: Any, name: str, forms: Forms, bounds: FloatArray) -> None:
-    """Declare ``forms[k] <= bounds[k]`` as ``block.name``, where a form has variables."""
+    """Declare ``forms[k] <= bounds[k]`` as ``block.name``, for forms with variables."""
     rows = Rows(block, name, range(forms.size))
     for k, ((coefs, columns), bound) in enumerate(zip(forms.rows(), bounds.tolist(), strict=True)):
         if columns:

@@ -1,4 +1,4 @@
-"""What a formulation relies on: bounds of variables, and other blocks."""
+"""Assumptions of a formulation: bounds of variables, and other blocks being active."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from lipyomo.solvers.variables import ends_of, is_variable
 
 
 class FixedInputWarning(UserWarning):
-    """Inputs cannot move, and directions along them do not count (or still do)."""
+    """Some inputs are fixed, so that directions along them are excluded."""
 
 
 @dataclass(frozen=True)
 class Assumption:
-    """Bounds of a variable, or of an expression, that a formulation relied on.
+    """Bounds of a variable, or of an expression, that a formulation relies on.
 
     Attributes
     ----------
     source : VarData or expression
     lower, upper : float
-        Infinite where nothing was relied on.
+        Infinite where no bound is relied on.
     """
 
     source: Any
@@ -36,17 +36,17 @@ class Assumption:
     upper: float
 
     def broken(self) -> str | None:
-        """What has become wider since, or None."""
+        """Return a message if the bounds have become wider since, otherwise None."""
         source = self.source
         if is_variable(source):
             found = [source.bounds]
             if source.fixed and source.value is not None:
                 found.append((source.value, source.value))
-        else:  # a variable in it may be fixed outside its own bounds
+        else:  # a variable in it may be fixed outside of its bounds
             found = [range_of_expression(source), compute_bounds_on_expr(source)]
         for k, (low, high) in enumerate(starmap(ends_of, found)):
             sizes = [abs(end) for end in (low, high) if math.isfinite(end)]
-            room = k * EQUAL * max([1.0, *sizes])  # bounds are to hold as they are
+            room = k * EQUAL * max([1.0, *sizes])  # no tolerance for declared bounds (k = 0)
             if not (low >= self.lower - room and high <= self.upper + room):
                 now = f"fixed at {low:g}" if low == high else f"now in [{low:g}, {high:g}]"
                 built = f"the block was built for [{self.lower:g}, {self.upper:g}]"
@@ -55,7 +55,7 @@ class Assumption:
 
 
 def can_move(source: Any) -> bool:
-    """Whether an input has room: a number, a fixed variable, equal bounds have none."""
+    """Whether an input can vary: not a number, a fixed variable, or one with equal bounds."""
     if is_variable(source):
         low, high = ends_of(*source.bounds)
         return not source.fixed and low < high
@@ -66,7 +66,7 @@ def can_move(source: Any) -> bool:
 
 @dataclass(frozen=True)
 class Unmoving:
-    """An input along which no direction counts, because it cannot move.
+    """An input along which directions are excluded, because it cannot vary.
 
     Attributes
     ----------
@@ -76,14 +76,14 @@ class Unmoving:
     source: Any
 
     def broken(self) -> str | None:
-        """Say that it can move now, or None."""
+        """Return a message if the input can vary now, otherwise None."""
         if not can_move(self.source):
             return None
         return f"'{self.source}' can move now, and no direction along it is counted"
 
 
 def enclosing(component: Any) -> Iterator[Any]:
-    """The block of a component, the block of that, and so on."""
+    """Yield the block of a component, the parent of that block, and so on."""
     block = component.parent_block()
     while block is not None:
         yield block
@@ -91,9 +91,10 @@ def enclosing(component: Any) -> Iterator[Any]:
 
 
 def switched_off(block: Any, seen_from: Any) -> Any:
-    """What deactivates a block for one that is active: itself or a block around it, or None.
+    """Return the deactivated block, `block` or one around it, that does not contain `seen_from`.
 
-    A disjunct that was transformed is deactivated, but its constraints live on elsewhere.
+    None if there is none.  A transformed disjunct is deactivated, but does not count, since its
+    constraints were moved to another block.
     """
     shared = {id(seen_from), *map(id, enclosing(seen_from))}
     for part in (block, *enclosing(block)):

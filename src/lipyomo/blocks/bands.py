@@ -9,7 +9,7 @@ multiple choice model of Vielma, Ahmed and Nemhauser, 2010): with binaries b_j a
     sum_j b_j = 1,    sum_j z_j = z,    t_j b_j <= z_j <= t_{j+1} b_j,
     sum_j (s_j z_j + lo_j b_j) <= y <= sum_j (s_j z_j + hi_j b_j).
 
-All coefficients are the numbers for which the bands are proved: nothing is rounded on the way.
+The coefficients are exactly the numbers for which the bands are proved, without further rounding.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from lipyomo.solvers.rows import Rows
 def add_bands(
     block: object, z: dict[int, object], y: dict[int, object], segments: dict[int, list[Segment]]
 ) -> None:
-    """Declare rows that hold each unit's output y in the bands over its segments.
+    """Declare rows that keep each unit's output y in the bands over its segments.
 
     Units with one segment need neither binaries nor parts.
 
     Parameters
     ----------
     block : BlockData
-        Of the layer.
+        The layer's block.
     z, y : dict
         Variables of pre-activations and outputs by unit.
     segments : dict
-        By unit.
+        Segments by unit.
     """
     keys = sorted(segments)
     several = [k for k in keys if len(segments[k]) > 1]

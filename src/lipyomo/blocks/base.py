@@ -1,9 +1,9 @@
-"""What all blocks share: built once, all or nothing, rebuilt in place, checked before a solve.
+"""Base class of all blocks: built once and atomically, rebuilt in place, checked before a solve.
 
-A formulation relies on bounds of variables that it was given: switches have their big-M from them,
-and units that they decide have no switch.  Those bounds are kept with the block.  Whoever reads the
-block's constraints to solve them (a writer, a solver interface, a transformation) gets an error
-where a bound has become wider since, instead of a model that is wrong without saying so.
+A formulation relies on bounds of the given variables: big-M coefficients are derived from them, and
+stable units have no switch.  Those bounds are stored in the block.  If one has become wider since,
+whatever reads the block's constraints to solve them (a writer, a solver interface, a
+transformation) gets an error instead of an invalid model.
 """
 
 from __future__ import annotations
@@ -42,20 +42,21 @@ else:
 
 @dataclass(frozen=True)
 class Record:
-    """What a block was built from, and what it relies on since.
+    """The arguments of a block, and the assumptions of its formulation.
 
     Attributes
     ----------
     recipe : dict
         Arguments of ``build_formulation``, for rebuilds.
     version : int
-        How often it was built.
+        How often the block was built.
     assumptions : list of Assumption or Unmoving
-        Bounds that have to hold.
+        Bounds that must still hold.
     grounds : list of (FormulationBlockData, int or None)
-        Blocks that have to be active, with their versions where it was built on them.
+        Blocks that must be active; with a version if the block was built on them, which must not
+        have changed.
     one_sided : list of OneSided
-        Variables that mean something only where they are made large, or small.
+        Variables that are valid only if they are maximised, or minimised.
     """
 
     recipe: dict[str, Any] = field(default_factory=dict)
@@ -67,16 +68,16 @@ class Record:
 
 @dataclass(frozen=True)
 class Draft:
-    """What a build goes by.
+    """The state of a build.
 
     Attributes
     ----------
     users : Users
-        What users have set on the variables that will be there.
+        Bounds and values that users have set on variables of the block.
     kept : dict
-        Components to be used again, by the block that they are for, and their names.
+        Components to be reused, by id of their block and name.
     foreign : set of int
-        Ids of components that are under the block already.
+        Ids of components that were added to the block by users.
     """
 
     users: Users = field(default_factory=Users)
@@ -89,18 +90,18 @@ class FormulationBlockData(BlockData):
 
     Notes
     -----
-    Subclasses write ``build_formulation``, with checks of its arguments first; `formulation_block`
-    keeps the arguments for rebuilds and lets all of it happen, or nothing.
+    Subclasses implement ``build_formulation``, which checks its arguments first; the decorator
+    `formulation_block` stores the arguments for rebuilds and makes the build atomic.
     """
 
     _RESULT: ClassVar[str] = "value"
-    """What the block stands for where variables are asked for."""
+    """Name of the component that is used where the block is passed as variables."""
     _formulate: ClassVar[Callable[..., None]]
-    """``build_formulation`` as the subclass has written it."""
+    """``build_formulation`` of the subclass, not decorated."""
     _owned = False
-    """Whether the block is a part of another one, which answers for it."""
+    """Whether the block is a part of another one, and is rebuilt and checked by that."""
     _draft: Draft | None = None
-    """While it is built."""
+    """Set during a build."""
 
     def __init__(self, component: Any) -> None:
         super().__init__(component)
@@ -113,20 +114,20 @@ class FormulationBlockData(BlockData):
         return self._record.version > 0
 
     def rebuild(self) -> None:
-        """Write the constraints anew, in place, for the bounds that hold now.
+        """Rebuild the constraints in place, for the current bounds of the variables.
 
-        Variables and expressions stay the same objects, bounds that you have set on them stay
-        where they are narrower than the computed ones, and so do fixed values and components that
-        you have put under the block.  Blocks that were built on this one have to be rebuilt after
-        it: `lipyomo.blocks.rebuild` does so for a whole model.
+        Variables and expressions stay the same objects.  Bounds that you have set on them are kept
+        if they are narrower than the computed ones, and so are fixed values and components that you
+        have added to the block.  Blocks that were built on this one must be rebuilt afterwards:
+        `lipyomo.blocks.rebuild` does so for a whole model.
 
         Raises
         ------
         ProblemError
-            If the block was not built yet, or a variable would be dropped that you have bounded,
+            If the block was not built yet, or a variable would be removed that you have bounded,
             fixed, or used in a constraint.
         LipyomoError
-            As `build_formulation`; the block then stays as it was.
+            As `build_formulation`; the block is then unchanged.
         """
         if not self.is_built:
             raise ProblemError(
@@ -137,7 +138,7 @@ class FormulationBlockData(BlockData):
             return
         recipe = dict(self._record.recipe)
         users = self._written.changed(self)
-        # Aside first: what fails there has changed nothing, and what is missing there would be.
+        # A trial build elsewhere: errors there change nothing, and it shows what would be removed.
         aside = pyo.Block(concrete=True)
         aside.add_component(
             self.parent_component().local_name,
@@ -155,7 +156,7 @@ class FormulationBlockData(BlockData):
         self._write(recipe, Draft(users, self._written.take_out(), foreign))
 
     def _result(self) -> Any:
-        """The variables that the block stands for."""
+        """Return the component that is used where the block is passed as variables."""
         found = self.component(self._RESULT)
         if found is None:
             raise ProblemError(
@@ -165,7 +166,7 @@ class FormulationBlockData(BlockData):
         return found
 
     def stale(self) -> str | None:
-        """Say what the block relied on and what no longer holds; None if all is well."""
+        """Return a message on an assumption of the block that no longer holds; None if all do."""
         for known in self._record.assumptions:
             broken = known.broken()
             if broken is not None:
@@ -180,25 +181,25 @@ class FormulationBlockData(BlockData):
 
     @staticmethod
     def _is_subject(given: Any) -> bool:
-        """Whether the first argument of a constructor is what a block is about, and no index."""
-        # A variable is no index either: it is refused as what it was given for.
+        """Whether the first argument of a constructor is the block's subject, not an index set."""
+        # A variable is no index set either: build_formulation will refuse it.
         is_variable = getattr(given, "ctype", None) is pyo.Var
         return is_variable or isinstance(given, Network | BlockData | str | os.PathLike)
 
     def _build(self, arguments: dict[str, Any]) -> None:
-        """Write the constraints, all or nothing.
+        """Build the constraints; on an error, the block is unchanged.
 
         Raises
         ------
         ProblemError
-            If the block is built already.
+            If the block was built already.
         """
         if self.is_built:
             raise ProblemError(
                 f"block '{self.name}' is built already.  Remedy: call rebuild() when bounds have "
                 "changed, or make a new block"
             )
-        # What is in a slice may change; the block belongs to the variables that were in it.
+        # The content of a slice may change later; the block keeps the current variables.
         recipe = {
             name: entries_of(given) if isinstance(given, IndexedComponent_slice) else given
             for name, given in arguments.items()
@@ -219,7 +220,7 @@ class FormulationBlockData(BlockData):
 
     @with_one_blas_thread
     def _write(self, recipe: dict[str, Any], draft: Draft) -> None:
-        """Write the constraints and keep what is relied on."""
+        """Build the constraints and record their assumptions."""
         self._record, self._draft = Record(recipe, self._record.version + 1), draft
         try:
             with PauseGC():
@@ -229,37 +230,37 @@ class FormulationBlockData(BlockData):
             self.__dict__.pop("_draft")
 
     def _rely_on(self, variable: Any, lower: float, upper: float) -> None:
-        """Keep bounds that the formulation needs."""
+        """Record bounds that the formulation relies on."""
         self._record.assumptions.append(Assumption(variable, lower, upper))
 
     def _rely_on_bounds(self, variables: list[Any]) -> None:
-        """Keep all bounds of variables as they are now."""
+        """Record the current bounds of variables as assumptions."""
         for variable in variables:
             self._rely_on(variable, *ends_of(*variable.bounds))
 
     def _rely_on_block(self, other: Any) -> None:
-        """Keep the state of another block that this one is built on."""
+        """Record the version of another block that this one is built on."""
         self._record.grounds.append((other, other._record.version))
 
     def _rely_on_owners(self, variables: Iterable[Any]) -> None:
-        """Keep the blocks that given variables belong to: they have to be active."""
+        """Record the blocks that own the given variables: they must be active."""
         owners = {id(owner): owner for owner in map(_owner_of, variables) if owner is not None}
         others = [(owner, None) for owner in owners.values() if owner is not self]
         self._record.grounds.extend(others)
 
     def _carries(self, block: Any) -> bool:
-        """Whether a block was built on this one, or is part of one that was."""
+        """Whether a block was built on this one."""
         if not isinstance(block, FormulationBlockData):
             return False
         grounds = block._record.grounds
         return any(other is self and version is not None for other, version in grounds)
 
     def _make_part(self, name: str, data: Any, **arguments: Any) -> Any:
-        """Build ``self.name``, a block that is rebuilt with this one and answers for it."""
+        """Declare and build ``self.name``, a part that is rebuilt and checked with this block."""
         return self._own(declared(self, name, component_of(data)), **arguments)
 
     def _own(self, part: Any, **arguments: Any) -> Any:
-        """Build a block that is declared under this one as a part of it."""
+        """Build a block, declared under this one, as a part of it."""
         part._owned = True
         part._record = Record(arguments, part._record.version + 1)
         part._formulate(**arguments)
@@ -267,7 +268,7 @@ class FormulationBlockData(BlockData):
         return part
 
     def _adopt(self, component: Any) -> None:
-        """Take a component under this block for its own: a rebuild removes it."""
+        """Register a component as written by this block, so that a rebuild removes it."""
         owner: Any = self
         while owner._owned:
             owner = _owner_of(owner)
@@ -276,14 +277,14 @@ class FormulationBlockData(BlockData):
     def _component_data_itervalues(
         self, ctype: Any, active: Any, sort: Any, dedup: Any
     ) -> Iterator[Any]:
-        """Pyomo's iteration over this block's components; active constraints are checked first.
+        """Iterate over components as Pyomo does, after a check if these are active constraints.
 
-        All writers and solver interfaces come here for the constraints that they solve.
+        All writers and solver interfaces read constraints by this method.
         """
         kinds = ctype if isinstance(ctype, list | tuple | set | frozenset) else (ctype,)
         if active and self.is_built and pyo.Constraint in kinds and _compiled():
             self._check()
-            # One look at the model serves all blocks that one iteration comes to.
+            # The model is checked once for all blocks of one iteration.
             root = self.model()
             if self._record.one_sided and not self._owned and id(root) not in dedup.seen_data:
                 dedup.seen_data.add(id(root))
@@ -291,7 +292,7 @@ class FormulationBlockData(BlockData):
         yield from super()._component_data_itervalues(ctype, active, sort, dedup)
 
     def _check(self) -> None:
-        """Complain of what no longer fits, before the block's constraints are solved."""
+        """Raise an error if assumptions no longer hold, before the constraints are solved."""
         found = self.stale()
         if found is not None:
             raise ProblemError(
@@ -309,11 +310,11 @@ class FormulationBlockData(BlockData):
 
 
 _LOOKING = ("pyomo.contrib.fbbt", "pyomo.contrib.incidence_analysis", "pyomo.util")
-"""Packages of Pyomo's that read constraints and neither solve, write nor transform them."""
+"""Packages of Pyomo that read constraints but do not solve, write or transform them."""
 
 
 def _compiled() -> bool:
-    """Whether constraints are asked for by what solves, writes or transforms a model."""
+    """Whether the calling module solves, writes or transforms models."""
     frame: Any = sys._getframe(1)
     while frame is not None:
         name = frame.f_globals.get("__name__", "")
@@ -324,16 +325,16 @@ def _compiled() -> bool:
 
 
 def formulation_block(options: Any = None) -> Callable[[type], type]:
-    """Declare a block as Pyomo does, with its documentation where people look for it.
+    """Return a decorator that declares a custom block of Pyomo, with documentation.
 
-    ``build_formulation`` of the decorated class builds all or nothing, and its arguments are kept.
-    The names that Pyomo makes (``ReluNetworkBlock`` and its scalar and indexed kinds) get docstring
-    and ``build_formulation`` of the decorated data class.
+    ``build_formulation`` of the decorated class becomes atomic, and its arguments are stored.
+    The classes that Pyomo creates (``ReluNetworkBlock`` and its scalar and indexed variants) get
+    the docstring and ``build_formulation`` of the decorated data class.
 
     Parameters
     ----------
     options : TypedDict, optional
-        What ``build_formulation`` takes as further keywords.
+        Further keywords of ``build_formulation``.
     """
 
     def declare(data: Any) -> type:
@@ -369,12 +370,12 @@ def formulation_block(options: Any = None) -> Callable[[type], type]:
 
 
 def _of_each(block: Any, *arguments: Any, **options: Any) -> None:
-    """Say that the members of an indexed block are built one by one."""
+    """Raise an error, since the members of an indexed block are built one by one."""
     raise ProblemError(f"'{block.name}' is indexed.  Remedy: build_formulation of each member")
 
 
 def _signature(write: Any, options: Any) -> inspect.Signature:
-    """The signature of a function with its further keywords by name."""
+    """Return the signature of a function with the names of its further keywords."""
     found = inspect.signature(write)
     if options is None:
         return found
@@ -385,7 +386,7 @@ def _signature(write: Any, options: Any) -> inspect.Signature:
 
 
 def _take_arguments(component: Any, data: Any, names: set[str]) -> None:
-    """Let a component be built where it is constructed, beside the ways of Pyomo's own blocks."""
+    """Let the constructor accept the arguments of ``build_formulation``, or those of Pyomo."""
 
     def builds(arguments: tuple[Any, ...], options: dict[str, Any]) -> bool:
         return data._is_subject(arguments[0]) if arguments else bool(names & set(options))
@@ -417,7 +418,7 @@ def _take_arguments(component: Any, data: Any, names: set[str]) -> None:
 
 
 def network_given(given: Any) -> Any:
-    """A network from its file, once for all rebuilds; blocks and networks as they are.
+    """Load a network from its file, once for all rebuilds; return blocks and networks unchanged.
 
     Raises
     ------
@@ -440,13 +441,13 @@ def network_given(given: Any) -> Any:
 
 
 def _owner_of(component: Any) -> Any:
-    """The block of this package that a component belongs to."""
+    """Return the innermost block of this package that contains a component."""
     blocks = (b for b in enclosing(component) if isinstance(b, FormulationBlockData))
     return next(blocks, None)
 
 
 def rebuild(model: Any) -> int:
-    """Rebuild, in place, the blocks of a model that no longer fit its bounds.
+    """Rebuild, in place, the blocks of a model whose assumptions no longer hold.
 
     Parameters
     ----------
@@ -456,13 +457,13 @@ def rebuild(model: Any) -> int:
     Returns
     -------
     int
-        How many blocks were rebuilt.
+        Number of rebuilds.
 
     Raises
     ------
     LipyomoError
-        If a block cannot be built for the bounds that hold now, because they are infinite for
-        instance; that block, and what depends on it, stays as it was.
+        If a block cannot be built for the current bounds, for instance because they are infinite;
+        that block, and those that depend on it, are unchanged.
 
     Examples
     --------
@@ -484,7 +485,7 @@ def rebuild(model: Any) -> int:
         if isinstance(block, FormulationBlockData) and block.is_built and not block._owned
     ]
     count = 0
-    # A rebuilt block widens the bounds of its outputs, which others rely on: again until none is.
+    # A rebuild may widen the bounds of outputs on which other blocks rely: repeat until none is.
     for _ in range(len(blocks) + 1):
         before = count
         for block in blocks:

@@ -1,12 +1,12 @@
-"""Activations as expressions of Pyomo's, in forms that do not overflow.
+"""Activations as Pyomo expressions, in forms that do not overflow.
 
-``exp`` of float64 overflows above 709, so the plain forms are written where the certified range of
-a pre-activation keeps away from that, and forms with ``tanh`` or ``abs`` elsewhere.  A unit whose
-range lies on one side of its breaks gets the formula of that side.  Otherwise
+``exp`` of float64 overflows above 709, so the plain forms are used where the certified range of a
+pre-activation excludes that, and forms with ``tanh`` or ``abs`` elsewhere.  A unit whose range lies
+on one side of its breakpoints gets the formula of that side.  Otherwise
 
     max(z, 0) = (z + |z|) / 2,    min(z, 0) = (z - |z|) / 2.
 
-The error function is no function of Pyomo's, nor of the files that solvers read.
+Neither Pyomo nor the files that solvers read support the error function.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ Range = tuple[float, float]
 """Certified bounds of a pre-activation."""
 
 Make: TypeAlias = Callable[[Any, Any, Range], Any]
-"""From an activation, a variable and its bounds to an expression."""
+"""Maps an activation, a variable and its bounds to an expression."""
 
 _STEEP = math.sqrt(2.0 / math.pi)
 
 OVERFLOW = math.log(sys.float_info.max) - 1.0
-"""Arguments up to which ``exp`` is written."""
+"""Largest argument for which ``exp`` is used."""
 
 
 def expression_of(activation: Activation, z: Any, ends: Range) -> Any:
-    """The activation of a variable as an expression.
+    """Return the activation of a variable as an expression.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def expression_of(activation: Activation, z: Any, ends: Range) -> Any:
 
 
 def slope_of(activation: Activation, z: Any, ends: Range) -> Any:
-    """The derivative of an activation as an expression.
+    """Return the derivative of an activation as an expression.
 
     Parameters
     ----------
@@ -87,18 +87,18 @@ def slope_of(activation: Activation, z: Any, ends: Range) -> Any:
 
 
 def _made(part: int, unit: Activation, z: Any, ends: Range) -> Any:
-    """Value (0) or slope (1) of a variable; a unit on a proved interval is the function itself."""
+    """Return the value (0) or slope (1); for confined units, that of the underlying function."""
     known = _TABLE.get(type(unit.true))
     return None if known is None else known[part](unit.true, z, ends)
 
 
 def activations_of(layer: Layer) -> dict[int, Activation]:
-    """The activations of a layer's smooth units."""
+    """Return the activations of a layer's smooth units."""
     return {k: curve.activation for curve in layer.curves for k in curve.units.tolist()}
 
 
 def need_no_kink(layer: Layer, ranges: tuple[FloatArray, FloatArray], i: int, why: str) -> None:
-    """Raise `ProblemError` if a two-slope unit of hidden layer `i` may be on both sides."""
+    """Raise `ProblemError` if a two-slope unit of hidden layer `i` is unstable."""
     low, high = ranges
     bent = np.flatnonzero(layer.kinked & (low < 0) & (high > 0))
     if bent.size:
@@ -140,7 +140,7 @@ def _bent(z: Any, ends: Range, height: float, width: float) -> Any:
 
 
 def _gelu(unit: units.Gelu, z: Any, ends: Range) -> Any:
-    """The form with tanh; the other has none."""
+    """The approximation with tanh; the exact function has no expression."""
     if unit.approximate != "tanh":
         return None
     return 0.5 * z * (1.0 + pyo.tanh(_STEEP * (z + 0.044715 * z**3)))
@@ -162,12 +162,12 @@ def _hard_swish(_: Any, z: Any, ends: Range) -> Any:
 
 
 def _power(z: Any, exponent: float) -> Any:
-    """``z**exponent`` for a multiple of a half; whole ones as such, quadratic where it is two."""
+    """``z**exponent`` for a multiple of 1/2; whole exponents become integers for Pyomo."""
     return z ** (int(exponent) if exponent == int(exponent) else exponent)
 
 
 def _bell(z: Any, ends: Range, factor: float = 1.0) -> Any:
-    """The derivative of ``1 / (1 + exp(-factor z))``, over the factor."""
+    """The derivative of ``1 / (1 + exp(-factor z))``, divided by the factor."""
     s = _logistic(z, ends, factor)
     return s * (1.0 - s)
 
@@ -189,7 +189,7 @@ def _gelu_slope(unit: units.Gelu, z: Any, ends: Range) -> Any:
 
 
 def _bent_slope(z: Any, ends: Range, height: float, width: float) -> Any:
-    """Of ``_bent``; it jumps at zero unless height and width are equal."""
+    """The derivative of ``_bent``; None if it jumps in the range, unless height equals width."""
     if ends[0] >= 0:
         return 1.0
     if ends[1] > 0 and height != width:
@@ -247,4 +247,4 @@ _TABLE: Mapping[type[Activation], tuple[Make, Make]] = {
     units.Exp: (_exp, _exp),
     units.Log: (lambda _, z, ends: pyo.log(z), lambda _, z, ends: 1.0 / z),
 }
-"""Value and slope of the activations that have them."""
+"""Value and slope of the supported activations."""

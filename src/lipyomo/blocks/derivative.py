@@ -1,6 +1,6 @@
-"""What blocks of derivatives share: the network block, functionals, and the inputs that count.
+"""Common parts of derivative blocks: the network block, functionals, and included directions.
 
-Directions along inputs count where these can move, as in `lipyomo.solve`.
+By default, directions along inputs that can vary are included, as in `lipyomo.solve`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from lipyomo.problems.norms import InputNorm
 
 
 def linear_norm(given: Any) -> InputNorm:
-    """A norm of inputs whose unit ball is a polytope; `NormError` if it is another one."""
+    """Return an input norm by name; raise `NormError` unless its unit ball is a polytope."""
     norm: InputNorm = norm_name(given)
     if norm not in ("linf", "l1"):
         raise NormError(
@@ -38,7 +38,7 @@ def linear_norm(given: Any) -> InputNorm:
 
 
 def network_block_kind(network: Network) -> type[ForwardBlockData]:
-    """The block of a network's values, by its units."""
+    """Return the class of blocks for a network's values, by the type of its units."""
     return SmoothNetworkBlockData if network.smooth else ReluNetworkBlockData
 
 
@@ -50,23 +50,23 @@ def network_block_of(
     values: bool = True,
     smooth: bool = False,
 ) -> Any:
-    """The block whose switches a derivative shares: a built one, or ``block.net``, made here.
+    """Return the block whose switches a derivative uses: a given one, or a new ``block.net``.
 
     Parameters
     ----------
     block : FormulationBlockData
-        That is being built.
+        The block under construction.
     network : Network or ReluNetworkBlock
     inputs, values
         As in `ReluNetworkBlock`.
     options : NetworkOptions
     smooth : bool, optional
-        Whether smooth networks are taken, too.
+        Whether smooth networks are accepted, too.
 
     Raises
     ------
     ProblemError
-        If a block is given that is not built, or one together with what belongs to a network.
+        If a given block is not built, or was given together with options of a network.
     """
     if isinstance(network, Network):
         given = {**options, "network": network, "inputs": inputs}
@@ -83,11 +83,13 @@ def network_block_of(
 
 
 def functional_of(functional: Any, labels: Labels) -> tuple[FloatArray | None, int | None]:
-    """A fixed functional as numbers, with its output if it is one; None for variables.
+    """Return a fixed functional as numbers, and the position of the output if it is one.
+
+    Both are None for variables.
 
     Parameters
     ----------
-    functional : key of an output, its number, m numbers, or something that is not checked here
+    functional : key of an output, its position, m numbers, or variables (not checked here)
     labels : Labels
         Of the outputs.
 
@@ -119,32 +121,32 @@ def functional_of(functional: Any, labels: Labels) -> tuple[FloatArray | None, i
 def directions_of(
     block: Any, network: Network, region: Region, wrt: Any, moving: BoolArray | None = None
 ) -> BoolArray:
-    """Along which inputs directions count, with a warning where some do not.
+    """Return the inputs along which directions are included, with a warning if some are not.
 
-    That the others cannot move is relied on, unless it was said which ones count.
+    Without `wrt`, it becomes an assumption of the block that the other inputs cannot vary.
 
     Parameters
     ----------
     block : FormulationBlockData
-        That relies on it.
+        The block under construction.
     network : Network
     region : Region
         Of its inputs.
     wrt : iterable of keys or positions, or None
-        Which inputs are asked for; None stands for those that can move.
+        The included inputs; None stands for those that can vary.
     moving : ndarray of bool, shape (d,), optional
-        Which inputs can move, if that does not follow from their region.  At a single point, where
-        none can, all of them count.
+        Which inputs can vary, if that does not follow from their region.  If none can (a single
+        point), all are included.
 
     Raises
     ------
     ProblemError
-        If `wrt` names no input, or one that is not there.
+        If `wrt` is empty or has an unknown input.
 
     Warns
     -----
     FixedInputWarning
-        If inputs are left out that were not asked to be.
+        If inputs are excluded without `wrt`.
     """
     keys = region.labels.keys
     if wrt is not None:
@@ -154,7 +156,7 @@ def directions_of(
         return np.ones(len(keys), dtype=bool)
     still = np.flatnonzero(~found).tolist()
     if moving is None:
-        # Where a domain holds an input, the block that has its rows relies on that.
+        # Where a domain fixes an input, that is an assumption of the block with its rows.
         held = [region.sources[j] for j in still if not can_move(region.sources[j])]
         block._record.assumptions.extend(map(Unmoving, held))
     shown = ", ".join(str(keys[j]) for j in still[:5]) + (" ..." if len(still) > 5 else "")
@@ -168,7 +170,7 @@ def directions_of(
 
 
 def _named(wrt: Any, labels: Labels, names: Names | None) -> BoolArray:
-    """The inputs that were asked for."""
+    """Return the inputs named by `wrt`."""
     own = {name: j for j, name in enumerate(names or ())}
     found = np.zeros(len(labels), dtype=bool)
     if isinstance(wrt, str) or not isinstance(wrt, Iterable):

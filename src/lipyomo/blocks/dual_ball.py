@@ -26,9 +26,9 @@ from lipyomo.solvers.rows import Forms, Rows
 
 @formulation_block()
 class DualBallBlockData(FormulationBlockData):
-    """A functional that runs over a dual ball.
+    """A functional that ranges over a dual ball.
 
-    After `build_formulation` the block holds ``functional[k]`` and the lifting: ``plus``,
+    After `build_formulation` the block has ``functional[k]`` and the lifted variables: ``plus``,
     ``minus`` or ``weight``.
 
     Examples
@@ -58,7 +58,7 @@ class DualBallBlockData(FormulationBlockData):
     def build_formulation(
         self, size: int, norm: str | OutputNorm = "linf", *, half: bool = False
     ) -> None:
-        """Write the constraints.
+        """Build the constraints.
 
         Parameters
         ----------
@@ -66,8 +66,8 @@ class DualBallBlockData(FormulationBlockData):
             Number of outputs m.
         norm : {'linf', 'l1', 'cross', 'cross(i)'} or OutputNorm, optional
         half : bool, optional
-            Leave out one of each pair +-y of vertices where that is simple: enough, and quicker,
-            when something that does not change with the sign of y is maximised.
+            Leave out one of each pair +-y of vertices where that is simple, which is sufficient and
+            faster if the maximised function does not depend on the sign of y.
 
         Raises
         ------
@@ -104,7 +104,7 @@ class DualBallBlockData(FormulationBlockData):
         rows.at_most(1, [1.0] * size, q, 1.0)
 
     def _add_margin(self, size: int, label: int) -> None:
-        """``y_label = 1``, the others in minus a simplex."""
+        """``y_label = 1``, the other entries in the negative of a simplex."""
         high = np.where(np.arange(size) == label, 1.0, 0.0)
         low = np.where(np.arange(size) == label, 1.0, -1.0)
         y = self._add_functional(low, high)
@@ -113,7 +113,7 @@ class DualBallBlockData(FormulationBlockData):
             Rows(self, "simplex", [0]).at_least(0, [1.0] * len(others), others, -1.0)
 
     def _add_general(self, size: int, norm: OutputNorm, half: bool) -> None:
-        """Inequalities if the norm has them, else the hull of its vertices."""
+        """Inequalities if these are fewer than vertices, otherwise the hull of the vertices."""
         vertices, rows = norm.vertices(size), norm.inequalities(size)
         if vertices is None:
             raise NormError(

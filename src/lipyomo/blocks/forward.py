@@ -1,4 +1,4 @@
-"""What blocks of a network's value share: where network and inputs come from, and the outputs."""
+"""Base class of the blocks for a network's values: its network, inputs, layers and outputs."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ Kind = TypeVar("Kind", bound="ForwardBlockData")
 BoundChoice: TypeAlias = (
     "ModelRelaxation | LayerBounds | Sequence[tuple[npt.ArrayLike, npt.ArrayLike]]"
 )
-"""A relaxation, or bounds: one pair (lower, upper) a hidden layer."""
+"""A relaxation, or bounds: one pair (lower, upper) for each hidden layer."""
 
 
 class NetworkOptions(PlaceOptions, total=False):
-    """With that, how the values of two-slope units are written."""
+    """Options of inputs, and of the formulation of two-slope units."""
 
     bounds: BoundChoice
     formulation: UnitFormulation
 
 
 class ForwardBlockData(FormulationBlockData):
-    """Base of the blocks of a network's value, ``outputs = f(inputs)``."""
+    """Base of the blocks for a network's values, ``outputs = f(inputs)``."""
 
     _RESULT = "outputs"
     NAMES: ClassVar[str] = "ReluNetworkBlock or SmoothNetworkBlock"
@@ -69,12 +69,12 @@ class ForwardBlockData(FormulationBlockData):
     def _attach(
         self, network: Any, inputs: Any, outputs: Any, place: PlaceOptions
     ) -> tuple[Network, Region]:
-        """Declare the inputs and what holds them; returns the network in the model's units.
+        """Declare the inputs and their constraints, and return the network in the model's units.
 
         Raises
         ------
         ProblemError
-            If the network or the scaling is none.
+            If the network or the scaling is invalid.
         """
         if not isinstance(network, Network):
             twin = built_block(network, ForwardBlockData)
@@ -89,7 +89,7 @@ class ForwardBlockData(FormulationBlockData):
     def _check_units(
         self, formulation: Any, groups: Any, bounds: Any, relaxations: Sequence[str]
     ) -> None:
-        """Keep how unstable units are written; `ProblemError` if an argument is none."""
+        """Check and store the formulation of unstable units; `ProblemError` if it is invalid."""
         one_of(formulation, UNIT_TIES, "formulation", ProblemError)
         self.formulation = formulation
         self.groups = whole_number(groups, "groups", ProblemError, 1)
@@ -97,11 +97,11 @@ class ForwardBlockData(FormulationBlockData):
             one_of(bounds, relaxations, "bounds", ProblemError)
 
     def ranges(self, i: int) -> Ranges:
-        """Bounds of the pre-activations of hidden layer i."""
+        """Return bounds of the pre-activations of hidden layer i."""
         return self.layer_bounds.lower[i], self.layer_bounds.upper[i]
 
     def _bound(self, network: Network, region: Region, bounds: Any) -> None:
-        """Keep bounds of the pre-activations, computed or checked."""
+        """Compute the bounds of the pre-activations, or check and store the given ones."""
         if isinstance(bounds, str):
             area = region.area()
             if self.segments is not None or self.formulation not in WITHOUT_SWITCH:
@@ -113,7 +113,7 @@ class ForwardBlockData(FormulationBlockData):
     def _add_all(
         self, network: Network, variables: list[Any], outputs: Any, values: bool = True
     ) -> None:
-        """All layers and the outputs; without `values` what switches need."""
+        """Add all layers and the outputs; without `values` only what the switches need."""
         add_layers(self, len(network.hidden))
         forms, last = Forms.of(variables), len(network.hidden) - 1
         for i, layer in enumerate(network.hidden):
@@ -122,16 +122,16 @@ class ForwardBlockData(FormulationBlockData):
             self._add_outputs(network, forms, outputs)
 
     def _add_layer(self, i: int, layer: Layer, before: Forms, values: bool) -> Forms:
-        """One hidden layer; returns its outputs as forms in the new variables.
+        """Add one hidden layer, and return its outputs as forms in the new variables.
 
-        Without `values` there is only what its switches need.
+        Without `values`, only what its switches need is added.
         """
         block, phases = self.layer[i], self.layer_bounds.phases[i]
         low, high = self.ranges(i)
         undecided = layer.kinked & (phases == OPEN)
         self._check_finite(i, undecided, layer.curved)
         slope = np.where(phases != LEFT, layer.right, layer.left)
-        # A unit that a given phase holds to one side keeps that side as a bound of its variable.
+        # A unit with a given phase keeps that side as a bound of its variable.
         held = layer.kinked & ~undecided & ((low == 0) | (high == 0))
         needed = undecided | layer.curved | held | ((slope != 0) & values)
         z = self._preactivations(block, layer, before, needed, low, high)
@@ -149,7 +149,7 @@ class ForwardBlockData(FormulationBlockData):
         return self._activations(block, layer, slope, z, out)
 
     def _check_finite(self, i: int, undecided: BoolArray, curved: BoolArray) -> None:
-        """Raise `BoundsMissing` if a unit that needs bounds has none."""
+        """Raise `BoundsMissing` if a unit that needs finite bounds has none."""
         low, high = self.ranges(i)
         needed = undecided & (self.formulation not in WITHOUT_SWITCH)
         needed = needed | (curved & (self.segments is not None))
@@ -163,7 +163,7 @@ class ForwardBlockData(FormulationBlockData):
     def _add_curves(
         self, block: Any, layer: Layer, z: dict[int, Any], y: dict[int, Any], ranges: Ranges
     ) -> None:
-        """Tie the outputs of smooth units, if any, to their pre-activations."""
+        """Add the constraints between pre-activations and outputs of smooth units, if any."""
 
     @staticmethod
     def _preactivations(
@@ -174,14 +174,14 @@ class ForwardBlockData(FormulationBlockData):
         low: FloatArray,
         high: FloatArray,
     ) -> dict[int, Any]:
-        """Declare ``preactivation`` with its rows for the units that need it; variables by unit.
+        """Declare ``preactivation`` with its rows for the units in `needed`, and return it by unit.
 
         Parameters
         ----------
         block : BlockData
         layer : Layer
         before : Forms
-            What enters the layer.
+            Inputs of the layer.
         needed : ndarray of bool, shape (n,)
         low, high : ndarray, shape (n,)
             Bounds.
@@ -203,7 +203,7 @@ class ForwardBlockData(FormulationBlockData):
         block : BlockData
         layer : Layer
         slope : ndarray, shape (n,)
-            Of the units that are linear.
+            Slopes of the stable units.
         z, y : dict
             Variables of pre-activations, and of outputs of the other units.
         """
@@ -223,7 +223,7 @@ class ForwardBlockData(FormulationBlockData):
         return Forms.of_terms(terms, np.zeros(layer.units))
 
     def _add_outputs(self, network: Network, before: Forms, given: Any) -> None:
-        """Declare ``outputs``, new or given ones, and tie them to the last hidden layer."""
+        """Declare ``outputs``, new or given ones, and their rows from the last hidden layer."""
         head, labels = network.head, self.labels[1]
         forms = before.map(head.weight, head.bias)
         if given is not None:
@@ -241,14 +241,14 @@ class ForwardBlockData(FormulationBlockData):
 def built_block(
     block: Any, kind: type[Kind], inputs: Any = None, options: Mapping[str, Any] | None = None
 ) -> Kind:
-    """A block that was given as a network, where nothing that it has was given as well.
+    """Return a block that was given as a network; options that it has must not be given as well.
 
-    Its bounds are as good as any that were asked for.
+    The option ``bounds`` is ignored, since the block has its own bounds.
 
     Raises
     ------
     ProblemError
-        If it is no block of the `kind`, is not built yet, or something of its own was given.
+        If it is no block of this `kind`, is not built yet, or another option was given.
     """
     if not isinstance(block, kind) or not block.is_built:
         name = getattr(block, "name", None)
@@ -267,7 +267,7 @@ def built_block(
 
 
 def need_two_slopes(network: Network, what: str) -> None:
-    """Raise `ProblemError` if a network has smooth units, which `what` does not take."""
+    """Raise `ProblemError` if a network has smooth units, which `what` does not support."""
     remedy = (
         "SmoothNetworkBlock for its values, GradientBlock or jacobian[k, j] for derivatives, "
         "lipyomo.solve for its Lipschitz constant"

@@ -4,7 +4,7 @@ For a functional y on the outputs, with D_i the slopes that the switches select,
 
     t_L = W_{L+1}^T y,   t_{i-1} = W_i^T (D_i t_i),   gradient = t_0.     (LipMIP, eq. 13)
 
-The block uses the switches of a `ReluNetworkBlock`: value and gradient always agree.
+The block uses the switches of a `ReluNetworkBlock`, so that value and gradient are consistent.
 """
 
 from __future__ import annotations
@@ -32,27 +32,27 @@ from lipyomo.solvers.variables import box_of
 
 
 class NoGradient(ProblemError, AttributeError):
-    """The gradient of one output was asked of a block that holds all of them."""
+    """The attribute `gradient` was read from a block of the whole Jacobian."""
 
 
 @formulation_block(NetworkOptions)
 class GradientBlockData(FormulationBlockData):
-    """The gradient of ``y . f`` in the inputs, or the whole Jacobian.
+    """The gradient of ``y . f`` with respect to the inputs, or the whole Jacobian.
 
-    After `build_formulation` with a functional the block holds ``gradient[j]`` and, in
-    ``layer[i]``, what arrives at the units (``arriving``) and what passes them (``switched``).
-    ``gradient[j]`` has the keys of the network block's ``inputs``, whatever the functional is.
-    For the whole Jacobian it holds ``row[k]``, one such block an output.  With one output or all,
-    ``jacobian[k, j]`` stands for the entries, with the keys of ``outputs`` and ``inputs``;
-    ``jacobian[k, j].lb`` and ``.ub`` are their bounds.  A functional of numbers or variables is no
-    row of the Jacobian: there is ``gradient[j]`` only.
+    After `build_formulation` with a functional the block has ``gradient[j]`` and, in ``layer[i]``,
+    the derivatives that arrive at the units (``arriving``) and their products with the switches
+    (``switched``).  ``gradient[j]`` has the keys of the network block's ``inputs``.  For the whole
+    Jacobian it has ``row[k]``, one such block per output.  For one output or all,
+    ``jacobian[k, j]`` are the entries, with the keys of ``outputs`` and ``inputs``;
+    ``jacobian[k, j].lb`` and ``.ub`` are their bounds.  For a functional of numbers or variables
+    there is only ``gradient[j]``.
 
     Notes
     -----
-    At a kink of the network the solver may choose the gradient of either side, or, where several
-    units sit at their kinks at once, a combination that belongs to no region.  Whether the region
-    of a solution has an interior, and where, say `lipyomo.primal.regions.interior_point` for one
-    network and `lipyomo.primal.regions.joint_interior_point` for several in one model.
+    At a kink of the network the solver may choose the gradient of either side, or, if several units
+    are at their kinks, a pattern without a linear region.  An interior point of a solution's
+    region, if there is one, is found by `lipyomo.primal.regions.interior_point` for one network,
+    and by `lipyomo.primal.regions.joint_interior_point` for several in one model.
 
     Examples
     --------
@@ -88,32 +88,32 @@ class GradientBlockData(FormulationBlockData):
         directions: npt.ArrayLike | Matrix | None = None,
         **options: Unpack[NetworkOptions],
     ) -> None:
-        """Write the constraints.
+        """Build the constraints.
 
         Parameters
         ----------
         network : Network, path of an ONNX file, or ReluNetworkBlock
-            A built block shares its switches; for a network the block makes ``net`` of its own.
+            A built block, whose switches are used; for a network a new block ``net`` is added.
         inputs
             As in `ReluNetworkBlock`.
         functional : key of an output, sequence of m numbers, or m variables, optional
-            An output, a fixed functional, or one that is itself part of the model.  Left out: the
-            only output, or the whole Jacobian if there are several.
+            An output, a fixed functional, or variables of the model.  By default the only output,
+            or the whole Jacobian if there are several.
         limits : ChainLimits, optional
-            Bounds along the pass, for networks of two-slope units and one functional, whose
-            variables then need none.
+            Bounds of the backward pass, for networks of two-slope units and one functional; then a
+            variable functional needs no bounds.
         directions : array_like, shape (d, k), optional
-            T: ``gradient[j]`` is the derivative in direction j, a column of it.
+            T: ``gradient[j]`` is the derivative in the direction of its column j.
         **options
-            `domain`, `input_bounds`, `bounds`, `scaling`, `formulation`, and `inputs`: an error if
-            a block is given, which has its own.
+            `domain`, `input_bounds`, `bounds`, `scaling`, `formulation`; these and `inputs` must
+            not be given with a built block, which has its own.
 
         Raises
         ------
         ProblemError
             If the network block is not built, or the functional does not fit.
         BoundsMissing
-            If a variable functional has no bounds, and there are no limits.
+            If a variable functional has no bounds, and no limits are given.
         """
         base = derivative.network_block_of(self, network, inputs, options, smooth=True)
         net, labels = base.network, base.labels
@@ -151,7 +151,7 @@ class GradientBlockData(FormulationBlockData):
             self._refer_to({labels[1].keys[place]: self})
 
     def _build_rows(self, network_block: Any, directions: Any) -> None:
-        """One gradient block an output."""
+        """Build one gradient block per output."""
         outputs = network_block.labels[1]
         declared(self, "row", component_of(GradientBlockData), outputs)
         for key in outputs:
@@ -160,7 +160,7 @@ class GradientBlockData(FormulationBlockData):
         self._refer_to({key: self.row[key] for key in outputs})
 
     def _refer_to(self, rows: dict[Any, Any]) -> None:
-        """Declare ``jacobian[k, j]``, the gradients of some outputs under one name."""
+        """Declare ``jacobian[k, j]``, which refers to the gradients of the given outputs."""
         entries = {
             joined_keys(k, j): variable
             for k, row in rows.items()

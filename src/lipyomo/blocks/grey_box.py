@@ -1,4 +1,4 @@
-"""A network as a grey box: values, Jacobian and Hessian by callback, without variables inside."""
+"""A network as a grey box: values, Jacobian and Hessian by callbacks, without inner variables."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class NetworkGreyBox(ExternalGreyBoxModel):
     Parameters
     ----------
     network : Network or path of an ONNX file
-        Smooth, or of any other kind: at a kink its derivatives are those of one side.
+        Of any kind; at a kink its derivatives are one-sided.
     scaling : Scaling, optional
-        As of a `ReluNetworkBlock`.
+        As for a `ReluNetworkBlock`.
     inputs, outputs : sequence of keys, optional
-        Names of inputs and outputs; by default their positions.
+        Names of inputs and outputs; ``x0``, ``y0`` and so on by default.
 
     Raises
     ------
@@ -68,48 +68,48 @@ class NetworkGreyBox(ExternalGreyBoxModel):
         self._weights = np.zeros(self.network.output_dim)
 
     def input_names(self) -> list[str]:
-        """Names of the inputs, in order."""
+        """Return the names of the inputs, in order."""
         return self._names[0]
 
     def output_names(self) -> list[str]:
-        """Names of the outputs, in order."""
+        """Return the names of the outputs, in order."""
         return self._names[1]
 
     def set_input_values(self, input_values: npt.ArrayLike) -> None:
-        """Where the network is evaluated from now on."""
+        """Set the point of evaluation."""
         self._x = np.array(input_values, dtype=np.float64)
 
     def set_output_constraint_multipliers(
         self, output_con_multiplier_values: npt.ArrayLike
     ) -> None:
-        """The functional of which the Hessian is asked."""
+        """Set the functional for the Hessian."""
         self._weights = np.array(output_con_multiplier_values, dtype=np.float64)
 
     def evaluate_outputs(self) -> FloatArray:
-        """The values, shape (m,)."""
+        """Return the values, shape (m,)."""
         return self.network.forward(self._x)
 
     def evaluate_jacobian_outputs(self) -> sp.coo_matrix:
-        """The Jacobian, shape (m, d), with all entries."""
+        """Return the Jacobian, shape (m, d), with all entries stored."""
         m, d = self.network.output_dim, self.network.input_dim
         rows, columns = np.indices((m, d)).reshape(2, -1)
         entries = self.network.jacobian_at(self._x).reshape(-1)
         return sp.coo_matrix((entries, (rows, columns)), shape=(m, d))
 
     def evaluate_hessian_outputs(self) -> sp.coo_matrix:
-        """The lower triangle of the Hessian of the functional, shape (d, d)."""
+        """Return the lower triangle of the functional's Hessian, shape (d, d)."""
         d = self.network.input_dim
         rows, columns = np.tril_indices(d)
         entries = self.hessian_product(np.eye(d))[rows, columns]
         return sp.coo_matrix((entries, (rows, columns)), shape=(d, d))
 
     def hessian_product(self, directions: npt.ArrayLike) -> FloatArray:
-        """The Hessian of the functional times directions, shape (d,) or (d, k)."""
+        """Return the functional's Hessian times directions of shape (d,) or (d, k)."""
         return self.network.hessian_product(self._x, self._weights, directions)
 
 
 def _names(given: Any, count: int, letter: str) -> list[str]:
-    """Names as Pyomo's grey boxes want them: text, one each."""
+    """Return distinct names as text, as Pyomo's grey boxes require."""
     if given is None:
         return [f"{letter}{j}" for j in range(count)]
     names = list(map(str, given))

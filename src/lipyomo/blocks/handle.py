@@ -1,6 +1,6 @@
-"""A network in a model by one verb, with its values, derivatives and limits on them.
+"""`add_network`: a network in a model, with its values, derivatives and bounds on them.
 
-`add_network` picks the blocks by the network; what is asked for is built when it is first asked.
+It chooses the blocks by the type of the network; derivatives are built at first use.
 """
 
 from __future__ import annotations
@@ -33,19 +33,18 @@ else:
 
 @declare_custom_block(name="NetworkBlock")
 class NetworkBlockData(BlockData):
-    """What `add_network` gives: a network in a model, and all that can be asked of it.
+    """The result of `add_network`: a network in a model.
 
     Attributes
     ----------
     net : ReluNetworkBlock or SmoothNetworkBlock
-        The block that was picked.
+        The block of the network's values.
     x, y : indexed components
-        Inputs and outputs of the network, under the keys of the given variables.
+        Inputs and outputs of the network, with the keys of the given variables.
     jacobian : Jacobian
-        ``jacobian[k, j]``, the derivative of output k in input j; a row is built when it is first
-        asked for.
+        ``jacobian[k, j]``, the derivative of output k in input j; a row is built at first use.
     steepness : Steepness
-        The Lipschitz constant at the inputs, which can be made large and nothing else.
+        The Lipschitz constant at the inputs, which can be maximised or bounded from below.
     """
 
     net: Any
@@ -70,25 +69,25 @@ class NetworkBlockData(BlockData):
 
     @property
     def steepness(self) -> Steepness:
-        """The Lipschitz constant at the inputs, to be made large."""
+        """The Lipschitz constant at the inputs, to be maximised."""
         return Steepness(self)
 
     def lipschitz_at_most(self, limit: Any, *, radius: Any = 0.0, **options: Any) -> Any:
-        """Keep the Lipschitz constant on a box around the inputs below a limit.
+        """Bound the Lipschitz constant on a box around the inputs from above.
 
         Parameters
         ----------
         limit : number, Var or expression
-            To find the least constant, a variable that the objective makes small.
-        radius : float, Var, or one of them an input, optional
+            To minimise the constant, a variable that is minimised.
+        radius : float, Var, or one of them for each input, optional
             Half the widths of the box.
         **options
-            `norm`, `output_norm`, `distance_to_kink`, `wrt`, as of an `UpperLipschitzBlock`.
+            `norm`, `output_norm`, `distance_to_kink`, `wrt`, as for an `UpperLipschitzBlock`.
 
         Returns
         -------
         UpperLipschitzBlock
-            Whose ``value`` stays above the constant and below the limit.
+            Its ``value`` lies between the constant and the limit.
 
         Raises
         ------
@@ -105,7 +104,7 @@ class NetworkBlockData(BlockData):
         return block
 
     def _row(self, key: Any) -> Any:
-        """The gradient block of an output."""
+        """Return the gradient block of an output, built at first use."""
         if self.component("row") is None:
             self.add_component("row", component_of(GradientBlockData)(pyo.Any))
         if key not in self.row:
@@ -117,7 +116,7 @@ class NetworkBlockData(BlockData):
         return self.row[key]
 
     def _steep(self) -> Any:
-        """The block whose value stays below the constant."""
+        """Return the block whose value is at most the constant, built at first use."""
         if self.component("steep") is None:
             need_two_slopes(self.net.network, "steepness")
             kind = component_of(LipschitzBlockData)
@@ -132,7 +131,7 @@ class Jacobian:
     block: NetworkBlockData
 
     def __getitem__(self, key: Any) -> Any:
-        """The derivative of an output in an input; both keys in one, as Pyomo writes them."""
+        """Return the derivative for a joint key of output and input, flattened as in Pyomo."""
         inputs, outputs = self.block.net.labels
         for cut in range(1, len(key) if isinstance(key, tuple) else 0):
             k, j = outputs.place(unpacked(key[:cut])), inputs.place(unpacked(key[cut:]))
@@ -146,25 +145,25 @@ class Jacobian:
 
 @dataclass(frozen=True)
 class Steepness:
-    """The Lipschitz constant of a network at its inputs, which can only be made large.
+    """The Lipschitz constant of a network at its inputs, for maximisation only.
 
-    It is no expression, since what stays below a norm says nothing where it is made small: for
-    that there is `lipschitz_at_most`.
+    It is not an expression, because its value is only a lower bound of a norm, so that minimising
+    it would be meaningless; use `lipschitz_at_most` for that.
     """
 
     block: NetworkBlockData
 
     def maximise(self, plus: Any = 0.0) -> Any:
-        """An objective: the constant, and a further expression, as large as possible."""
+        """Return an objective that maximises the constant plus an expression."""
         return pyo.Objective(expr=self.block._steep().value + plus, sense=pyo.maximize)
 
     def at_least(self, limit: float) -> Any:
-        """A constraint: the constant is at least a number."""
+        """Return a constraint that the constant is at least `limit`."""
         return pyo.Constraint(expr=self.block._steep().value >= limit)
 
     @property
     def value(self) -> Any:
-        """The number in a model that was solved."""
+        """The value in a solved model."""
         return pyo.value(self.block._steep().value)
 
 
@@ -178,31 +177,31 @@ def add_network(
     output_norm: str | OutputNorm = "linf",
     **options: Any,
 ) -> NetworkBlockData:
-    """Put a network into a model.
+    """Add a network to a model.
 
     Parameters
     ----------
     model : BlockData
     network : Network, path of an ONNX file, or built block of a network
     inputs : optional
-        As of a `ReluNetworkBlock`.
+        As for a `ReluNetworkBlock`.
     name : str, optional
-        Of the block that is added; by default ``net``, or ``net_2`` and so on.
+        Name of the new block; by default ``net``, or ``net_2`` and so on.
     norm, output_norm : optional
-        Of `lipschitz_at_most` and `steepness`; ``linf`` by default.
+        Norms of `lipschitz_at_most` and `steepness`; ``linf`` by default.
     **options
-        `outputs`, `domain`, `input_bounds`, `scaling`, `bounds`, `formulation`, `groups` as of a
-        `ReluNetworkBlock`, and of smooth networks `segments` and `reduced_space`.
+        `outputs`, `domain`, `input_bounds`, `scaling`, `bounds`, `formulation`, `groups` as for a
+        `ReluNetworkBlock`, and for smooth networks `segments` and `reduced_space`.
 
     Returns
     -------
     NetworkBlock
-        ``y``, ``jacobian[k, j]``, ``lipschitz_at_most(limit, radius=...)`` and ``steepness``.
+        With ``y``, ``jacobian[k, j]``, ``lipschitz_at_most(limit, radius=...)``, ``steepness``.
 
     Raises
     ------
     LipyomoError
-        If an argument does not fit; the model is then as it was.
+        If an argument is invalid; the model is then unchanged.
 
     Examples
     --------
@@ -233,7 +232,7 @@ def add_network(
 
 
 def _free_name(block: Any, name: str) -> str:
-    """A name that no component of a block has yet."""
+    """Return a name that is not used in the block yet."""
     count, found = 1, name
     while block.component(found) is not None or hasattr(block, found):
         count += 1

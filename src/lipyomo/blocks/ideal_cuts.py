@@ -1,14 +1,14 @@
-r"""Cuts of the convex hull of a unit, separated at the root of a model.
+r"""Cuts from the convex hull of a unit, separated at the root of a model.
 
 With ``z = sum_i w_i h_i + c`` and h_i in [L_i, U_i], every set S of inputs gives the inequality
 
     relu(z) <= sum_{i in S} w_i (h_i - lo_i (1 - a)) + (c + sum_{i not in S} w_i up_i) a
 
 where lo_i is the end of [L_i, U_i] at which w_i h_i is smallest and up_i the other end.  Together
-with big-M they are the convex hull of one unit (Anderson, Huchette, Ma, Tjandraatmadja and Vielma,
-"Strong mixed-integer programming formulations for trained neural networks", 2020).  The most
-violated one at a point takes i into S where ``w_i (h_i - lo_i (1 - a)) <= w_i up_i a``.  That is
-linear time, so that a few rounds of linear programs replace a callback.
+with big-M they describe the convex hull of one unit (Anderson, Huchette, Ma, Tjandraatmadja and
+Vielma, "Strong mixed-integer programming formulations for trained neural networks", 2020).  The
+most violated one at a point has i in S if ``w_i (h_i - lo_i (1 - a)) <= w_i up_i a``.  So the
+separation takes linear time, and a few rounds of linear programs replace a callback.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from lipyomo.solvers import solve_model
 from lipyomo.solvers.rows import linear
 
 VIOLATION = 1e-4
-"""Relative to a unit's range: lesser violations get no cut, which would change little."""
+"""Least violation of a cut, relative to the unit's range."""
 
 
 @with_one_blas_thread
 def add_ideal_cuts(
     block: Any, solver: str = "highs", rounds: int = 3, tolerance: float = VIOLATION
 ) -> int:
-    """Tighten a network block for the objective of the model that it is in.
+    """Add violated cuts to a network block, for the objective of its model.
 
     Parameters
     ----------
     block : ReluNetworkBlock
-        In the formulation ``bigm``, in a model with one active objective.
+        With formulation ``bigm``, in a model with one active objective.
     solver : str, optional
-        For the linear relaxations.
+        Solver of the linear relaxations.
     rounds : int, optional
-        Most relaxations to solve.
+        Largest number of relaxations to solve.
     tolerance : float, optional
         Least violation of a cut, relative to the range of its unit.
 
@@ -54,7 +54,7 @@ def add_ideal_cuts(
     Raises
     ------
     ProblemError
-        If the block is not built, or in another formulation.
+        If the block is not built, or has another formulation.
     SolverError
         If a relaxation cannot be solved.
     """
@@ -78,7 +78,7 @@ def add_ideal_cuts(
 
 
 def _cut_layer(block: Any, i: int, point: Mapping[Any, float], tolerance: float) -> int:
-    """Add the violated cuts of one layer; returns their number."""
+    """Add the violated cuts of one layer, and return their number."""
     part, layer = block.layer[i], block.network.hidden[i]
     added = 0
     for k, out in part.output.items():
@@ -112,6 +112,6 @@ def _cut_layer(block: Any, i: int, point: Mapping[Any, float], tolerance: float)
 
 
 def _value(point: Mapping[Any, float], variable: Any) -> float:
-    """A variable's value in a solution; fixed ones are not in it."""
+    """Return a variable's value in a solution, or its own value if it is fixed."""
     found = point.get(variable)
     return float(variable.value if found is None else found)

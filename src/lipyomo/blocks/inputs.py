@@ -1,4 +1,4 @@
-"""The inputs of blocks: variables, expressions or numbers, and the region that they span."""
+"""The inputs of blocks: variables, expressions or numbers, and their feasible region."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from lipyomo.solvers.rows import Forms, Rows, index_of, linear
 from lipyomo.solvers.variables import box_of, ends_of, is_variable
 
 InputBounds: TypeAlias = "Mapping[Any, tuple[float | None, float | None]] | npt.ArrayLike | None"
-"""Pairs (lower, upper) by position or by the index of the given variables, or one pair an input."""
+"""Pairs (lower, upper) by position or by index of the given variables, or one pair per input."""
 
 
 class PlaceOptions(TypedDict, total=False):
-    """What all blocks of a network take to say where it is; see `ReluNetworkBlock`."""
+    """Options on the inputs of all blocks of a network; see `ReluNetworkBlock`."""
 
     domain: Domain | None
     input_bounds: InputBounds
@@ -37,20 +37,19 @@ class PlaceOptions(TypedDict, total=False):
 
 
 def items_of(given: Any, what: str) -> tuple[list[Any], list[Any]]:
-    """What was given, one by one, with the keys under which it was given.
+    """Return the keys and the items of a given container.
 
     Parameters
     ----------
     given : component, slice, mapping, array, (nested) sequence, or a single item
         A block of this package stands for its result: outputs, gradient, derivative, value.
     what : str
-        For the error message.
+        Names the argument in error messages.
 
     Raises
     ------
     ProblemError
-        If the order of the items is not defined, or something else than numbers and Pyomo
-        expressions is among them.
+        If the items have no defined order, or are not all numbers or Pyomo expressions.
     """
     if isinstance(given, str | bytes) or given is None:
         raise ProblemError(
@@ -85,12 +84,12 @@ def items_of(given: Any, what: str) -> tuple[list[Any], list[Any]]:
 
 
 def _has_order(index: Any) -> bool:
-    """Whether an index set has an order; products of ordered sets have one, whatever Pyomo says."""
+    """Whether an index set is ordered; products of ordered sets are, even if Pyomo denies it."""
     return bool(index.isordered()) or all(part.isordered() for part in index.subsets())
 
 
 def _flat(given: Any) -> Iterator[Any]:
-    """Walk through nested sequences and arrays."""
+    """Yield the items of nested sequences and arrays."""
     if _is_pyomo(given) or isinstance(given, str) or not isinstance(given, Iterable):
         yield given
         return
@@ -104,7 +103,7 @@ def _flat(given: Any) -> Iterator[Any]:
 
 
 def holds_variables(given: Any) -> bool:
-    """Whether something is, or begins with, a variable, an expression or a block, and no index."""
+    """Whether an argument, or its first item, is a variable, expression or block, not an index."""
     if isinstance(given, IndexedComponent_slice | FormulationBlockData):
         return True
     if hasattr(given, "ctype"):
@@ -115,7 +114,7 @@ def holds_variables(given: Any) -> bool:
 
 
 def is_number(item: Any) -> bool:
-    """Whether an item is a number, which True and False are not."""
+    """Whether an item is a number; booleans are not."""
     return isinstance(item, int | float | np.number) and not isinstance(item, bool)
 
 
@@ -125,7 +124,7 @@ def _is_pyomo(item: Any) -> bool:
 
 
 def in_order(given: Any, what: str, labels: Labels | None) -> tuple[list[Any], list[Any]]:
-    """What was given with its keys, in the order of `labels` where it has the same keys.
+    """Return keys and items of `given`, in the order of `labels` if these have the same keys.
 
     Raises
     ------
@@ -147,10 +146,10 @@ def variables_of(
     size: int | None = None,
     labels: Labels | None = None,
 ) -> tuple[list[Any], list[Any]]:
-    """Keys and variables of what was given; expressions and numbers get a variable each.
+    """Return keys and variables of `given`; each expression or number gets a new variable.
 
-    Those are declared as ``block.{name}_linked`` and tied by ``block.{name}_link``.  That their
-    bounds are those of the expressions is relied on by `block`.
+    The new variables are ``block.{name}_linked``, with the constraints ``block.{name}_link``.  The
+    current ranges of the expressions become assumptions of `block`.
 
     Returns
     -------
@@ -160,7 +159,7 @@ def variables_of(
     Raises
     ------
     ProblemError
-        If the number differs from `size`, or an item is neither variable, expression nor number.
+        If their number is not `size`, or an item is neither variable, expression nor number.
     """
     keys, found = in_order(given, what, labels)
     if size is not None and len(found) != size:
@@ -188,21 +187,21 @@ def variables_of(
 
 @dataclass(frozen=True)
 class Region:
-    """Where inputs may be: their own bounds, bounds that were given, and a domain.
+    """The region of inputs: variable bounds, given bounds, and a domain.
 
     Attributes
     ----------
     own : Box
         Bounds of the variables themselves.
     given : Box
-        Bounds that were given.
+        Additional bounds, given as an argument.
     domain : Domain or None
     sources : list of VarData, expressions or numbers
-        The inputs as they were given.
+        The inputs as given.
     variables : list of VarData
-        The inputs.
+        The variables of the inputs.
     labels : Labels
-        Their keys.
+        The keys of the inputs.
     """
 
     own: Box
@@ -214,7 +213,7 @@ class Region:
 
     @property
     def wanted(self) -> tuple[FloatArray, FloatArray]:
-        """The box that was asked for, by bounds or by the domain."""
+        """The box of given bounds and domain."""
         lower, upper = self.given.lower, self.given.upper
         if self.domain is None:
             return lower, upper
@@ -222,13 +221,13 @@ class Region:
 
     @property
     def box(self) -> tuple[FloatArray, FloatArray]:
-        """The box of everything, unchecked."""
+        """The box of all bounds and the domain; may be empty."""
         lower, upper = self.wanted
         return np.maximum(self.own.lower, lower), np.minimum(self.own.upper, upper)
 
     @property
     def moving(self) -> list[bool]:
-        """Which inputs can move, shape (d,)."""
+        """Whether each input can vary, shape (d,)."""
         lower, upper = self.box
         return [
             bool(low < high) and can_move(source)
@@ -236,7 +235,7 @@ class Region:
         ]
 
     def area(self) -> Domain:
-        """The region as a domain.
+        """Return the region as a domain.
 
         Raises
         ------
@@ -260,11 +259,11 @@ class Region:
         try:
             return domain.clipped(lower, upper)
         except DomainError:
-            return Box(lower, upper)  # flat, or the ball's centre is outside: the rows hold anyway
+            return Box(lower, upper)  # flat, or the centre is outside; rows express the rest
 
 
 def parse_input_bounds(given: Any, labels: Labels) -> Box:
-    """Bounds of the inputs as a box; infinite where nothing was said.
+    """Convert given bounds of the inputs to a box; infinite where none is given.
 
     Raises
     ------
@@ -298,14 +297,14 @@ def parse_input_bounds(given: Any, labels: Labels) -> Box:
 
 
 def check_domain(domain: Any, size: int) -> None:
-    """Raise unless `domain` is None, or a domain of the right dimension that rows can express.
+    """Check that `domain` is None, or a polyhedral domain of the right dimension.
 
     Raises
     ------
     ProblemError
-        If it is something else, or of another dimension.
+        If it is not a domain, or of another dimension.
     DomainError
-        If it is no polyhedron.
+        If it is not a polyhedron.
     """
     if domain is None:
         return
@@ -328,9 +327,9 @@ def check_domain(domain: Any, size: int) -> None:
 def attach_inputs(
     block: FormulationBlockData, given: Any, place: PlaceOptions, shape: tuple[int, ...]
 ) -> Region:
-    """Declare ``block.inputs`` and the constraints that hold them in their region.
+    """Declare ``block.inputs`` and the constraints that keep them in their region.
 
-    What the variables' own bounds imply takes no row, and is relied on.
+    Bounds implied by those of the variables get no row, and become assumptions.
     """
     labels, domain = Labels.of(None, shape), place.get("domain")
     size = len(labels)
@@ -359,7 +358,7 @@ def attach_inputs(
 
 
 def _hold(block: FormulationBlockData, region: Region) -> None:
-    """Rows for the wanted box where bounds do not imply it; the rest is relied on."""
+    """Add rows for bounds that the variables do not imply; the others become assumptions."""
     own, variables, (lower, upper) = region.own, region.variables, region.wanted
     below, above = lower > own.lower, upper < own.upper
     places = np.flatnonzero(below | above).tolist()
@@ -376,7 +375,7 @@ def _hold(block: FormulationBlockData, region: Region) -> None:
 
 
 def _add_domain_rows(block: Any, variables: list[Any], domain: Domain) -> None:
-    """Declare what a polyhedral domain asks for beyond its box."""
+    """Declare the rows of a polyhedral domain in addition to its box."""
     ball = domain.ball
     if ball is not None:
         keys, reach = range(len(variables)), np.full(len(variables), ball.radius)

@@ -1,7 +1,8 @@
-"""The keys of a block's inputs and outputs, and expressions that stand for variables under them.
+"""Keys of a block's inputs and outputs, and expressions that refer to variables by these keys.
 
-Who passes ``m.x`` over ``["angle", "vel"]`` reads ``gradient["vel"]`` and ``jacobian["y", "vel"]``.
-Who passes a list, or a variable over mere positions, gets the indices of the network's tensors.
+If ``m.x`` over ``["angle", "vel"]`` is given, the keys are ``gradient["vel"]`` and
+``jacobian["y", "vel"]``.  For a list, or a variable over integer positions, they are the indices of
+the network's tensors.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from lipyomo.blocks.assemble import declared
 
 
 def keys_of(shape: tuple[int, ...]) -> list[Any]:
-    """The keys of an array: numbers for a vector, else tuples of them, row by row."""
+    """Return the keys of an array: integers for a vector, otherwise tuples in row-major order."""
     return list(range(shape[0])) if len(shape) == 1 else list(np.ndindex(*shape))
 
 
 def entries_of(part: Any) -> dict[Any, Any]:
-    """What is in a slice now, by what stands in the place of its wildcards."""
+    """Return the current content of a slice, by the indices at its wildcards."""
     found = [(unpacked(key), item) for key, item in part.wildcard_items()]
     entries = dict(found)
     return entries if len(entries) == len(found) else dict(enumerate(item for _, item in found))
@@ -33,14 +34,14 @@ def entries_of(part: Any) -> dict[Any, Any]:
 
 @dataclass(frozen=True)
 class Labels:
-    """The keys of inputs or outputs, in order, and what else they are called in arguments.
+    """The ordered keys of inputs or outputs, and alternative keys accepted in arguments.
 
     Attributes
     ----------
     keys : list
     others : list
-        Further names of the same entries: positions where `keys` are the user's own, the user's
-        positions where `keys` are those of a tensor.
+        Alternative keys of the same entries: tensor indices if `keys` are the user's names, the
+        user's integer keys if `keys` are tensor indices.
     """
 
     keys: list[Any]
@@ -57,7 +58,7 @@ class Labels:
 
     @classmethod
     def of(cls, given: Sequence[Any] | None, shape: tuple[int, ...]) -> Labels:
-        """Of the keys under which entries of a tensor were given; None if they had none."""
+        """Return labels for the given keys of a tensor's entries; None stands for its indices."""
         plain = keys_of(shape)
         own = plain if given is None or len(set(given)) < len(given) else list(given)
         keys, others = (plain, own) if _are_positions(own) else (own, plain)
@@ -65,11 +66,11 @@ class Labels:
 
     @cached_property
     def places(self) -> dict[Any, int]:
-        """Position by key, or by another name."""
+        """Position by key or alternative key."""
         return {name: j for names in (self.others, self.keys) for j, name in enumerate(names)}
 
     def place(self, name: Any) -> int | None:
-        """Position of an entry, by a key, another name, or its number; None if there is none."""
+        """Return the position of an entry by (alternative) key or number; None if unknown."""
         try:
             found = self.places.get(name)
         except TypeError:  # not hashable
@@ -84,7 +85,7 @@ def _is_whole(key: Any) -> bool:
 
 
 def _are_positions(keys: list[Any]) -> bool:
-    """Whether keys are those of an array, which say nothing but where an entry is."""
+    """Whether keys are the indices of an array, in row-major order."""
     rows = [key if isinstance(key, tuple) else (key,) for key in keys]
     if len({len(row) for row in rows}) != 1 or not all(_is_whole(n) for row in rows for n in row):
         return False
@@ -92,18 +93,18 @@ def _are_positions(keys: list[Any]) -> bool:
 
 
 def joined_keys(first: Any, last: Any) -> tuple[Any, ...]:
-    """Two keys as one, as Pyomo writes those of products of sets."""
+    """Join two keys to a flat tuple, as Pyomo does for products of sets."""
     parts = [key if isinstance(key, tuple) else (key,) for key in (first, last)]
     return (*parts[0], *parts[1])
 
 
 def unpacked(parts: Any) -> Any:
-    """A key of one part as that part."""
+    """Return the only entry of a tuple of length one; other keys unchanged."""
     return parts[0] if isinstance(parts, tuple) and len(parts) == 1 else parts
 
 
 def _method(name: str) -> Any:
-    """A method of the variable."""
+    """Return a method that is delegated to the variable."""
 
     @wraps(getattr(VarData, name))
     def passed_on(self: Any, *arguments: Any) -> Any:
@@ -113,7 +114,7 @@ def _method(name: str) -> Any:
 
 
 class StandInData(ExpressionData):
-    """An expression that stands for a variable and passes on what is done to it."""
+    """An expression that refers to a variable and delegates methods and attributes to it."""
 
     __slots__ = ()
 
@@ -124,7 +125,7 @@ class StandInData(ExpressionData):
     bounds = property(attrgetter("expr.bounds"))
 
     def set_value(self, value: Any, skip_validation: bool = False) -> None:
-        """Set the variable's value; the first call, on construction, says which variable."""
+        """Set the variable's value; the first call, on construction, sets the variable."""
         known = self.expr
         if known is None or hasattr(value, "is_variable_type"):
             super().set_value(value)
@@ -148,9 +149,9 @@ class StandIns(IndexedExpression):
 
 
 def refer(block: Any, name: str, variables: list[Any], keys: Iterable[Any]) -> None:
-    """Declare ``block.name[j]``, expressions that stand for existing variables.
+    """Declare ``block.name[j]``, expressions that refer to existing variables.
 
-    (Pyomo's own `Reference` prints memory addresses here, and the MPS writer stumbles over it.)
+    (Pyomo's `Reference` is not used: it prints memory addresses, and the MPS writer fails on it.)
 
     Parameters
     ----------

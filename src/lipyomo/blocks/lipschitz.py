@@ -3,10 +3,10 @@ r"""The Lipschitz constant of a network over a region as a Pyomo block.
 ``value <= ||J||_{alpha -> beta}`` for the Jacobian J that the switches select; maximising
 ``value`` gives the local Lipschitz constant.  Two encodings:
 
-- adjoint: y in the dual ball of beta is propagated backwards; the dual norm of the gradient takes
-  a binary for each input whose gradient has an open sign (the paper's LipMIP).
+- adjoint: y in the dual ball of beta is propagated backwards; the dual norm of the gradient needs
+  a binary for each input whose gradient has an undecided sign (LipMIP).
 - tangent: a direction v with ``|v|_alpha <= 1`` is propagated forwards; the norm of the
-  derivative takes a binary for each vertex of the dual ball of beta, none for one functional.
+  derivative needs a binary for each vertex of the dual ball of beta, none for one functional.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ Encoding: TypeAlias = Literal["adjoint", "tangent"]
 class LipschitzBlockData(FormulationBlockData):
     """A network's local Lipschitz constant, to be maximised.
 
-    After `build_formulation` the block holds ``value``, ``net`` (a `ReluNetworkBlock`, unless one
-    was given), ``inputs`` through it, ``norm``, and either ``ball`` and ``gradient`` (adjoint) or
+    After `build_formulation` the block has ``value``, ``net`` (a `ReluNetworkBlock` with the
+    ``inputs``, unless one was given), ``norm``, and either ``ball`` and ``gradient`` (adjoint) or
     ``tangent``.
 
     Notes
     -----
-    `value` stays at or below the norm, so it means something only where it is made large, by the
-    objective or by a constraint from below.  Minimising it, or bounding it from above, is an error
-    when the model is solved.  To keep a Lipschitz constant small use `UpperLipschitzBlock`; to keep
-    a norm at a point small, a `NormBlock` with ``sense="min"``.
+    `value` is at most the norm, so it is only meaningful if it is maximised or bounded from below.
+    Minimising it, or bounding it from above, is an error when the model is solved.  To bound a
+    Lipschitz constant from above use `UpperLipschitzBlock`; for the norm at a point, a `NormBlock`
+    with ``sense="min"``.
 
     Examples
     --------
@@ -97,41 +97,41 @@ class LipschitzBlockData(FormulationBlockData):
         directions: npt.ArrayLike | Matrix | None = None,
         **options: Unpack[NetworkOptions],
     ) -> None:
-        """Write the constraints.
+        """Build the constraints.
 
         Parameters
         ----------
         network : Network, path of an ONNX file, or ReluNetworkBlock
-            A built block shares its switches.
+            Of a built block, the switches are used.
         inputs
             As in `ReluNetworkBlock`.
         norm : {'linf', 'l1'}, optional
         output_norm : str or OutputNorm, optional
             Any linear norm.
         encoding : {'auto', 'adjoint', 'tangent'}, optional
-            How the norm of the Jacobian is written.
+            Formulation of the Jacobian's norm.
         limits : ChainLimits, optional
-            Bounds along the derivative pass of the chosen encoding.
+            Bounds of the derivative pass of the chosen encoding.
         wrt : iterable of keys of the inputs, optional
-            Inputs along which directions count: by default those that can move, as in
+            Inputs along which directions are included: by default those that can vary, as in
             `lipyomo.solve` (at a single point all of them).
         directions : array_like, shape (d, k), optional
-            T: the norm is that of ``J T``, and the input norm one of coefficients of its columns.
+            T: the norm is that of ``J T``; the input norm applies to coefficients of T's columns.
         **options
-            `domain`, `input_bounds`, `bounds`, `scaling`, `formulation`, and `inputs`: an error if
-            a block is given, which has its own.
+            `domain`, `input_bounds`, `bounds`, `scaling`, `formulation`; these and `inputs` must
+            not be given with a built block, which has its own.
 
         Raises
         ------
         NormError
             If a norm is not linear.
         ProblemError
-            If an argument is none of the above.  The block is then as it was before the call.
+            If an argument is invalid.  The block is then unchanged.
 
         Warns
         -----
         FixedInputWarning
-            If some inputs cannot move.
+            If some inputs cannot vary.
         """
         norm = derivative.linear_norm(norm)
         one_of(encoding, ("auto", "adjoint", "tangent"), "encoding", ProblemError)
@@ -150,7 +150,7 @@ class LipschitzBlockData(FormulationBlockData):
         if encoding == "auto":
             encoding = choose_encoding(net, known, norm, measured, counted)
         self.encoding = encoding
-        # For rebuilds: limits are those of this time's domain, others may build on the encoding.
+        # For rebuilds: limits depend on the current domain; users may rely on the encoding.
         self._record.recipe.update(limits=None, encoding=encoding)
         if limits is None and encoding == "adjoint":
             limits = adjoint_limits(net, known, hull_of_functionals(measured, net.output_dim))
@@ -165,7 +165,7 @@ class LipschitzBlockData(FormulationBlockData):
     def _adjoint(
         self, way: dict[str, Any], input_norm: InputNorm, norm: OutputNorm
     ) -> dict[str, Any]:
-        """The norm of a gradient, whose functional runs over the dual ball of the output norm."""
+        """Build a gradient whose functional ranges over the output norm's dual ball."""
         m = way["network"].network.output_dim
         vertices = norm.vertices(m)
         functional: Any = None if vertices is None else vertices[0]
@@ -179,7 +179,7 @@ class LipschitzBlockData(FormulationBlockData):
     def _tangent(
         self, way: dict[str, Any], input_norm: InputNorm, norm: OutputNorm
     ) -> dict[str, Any]:
-        """The norm of a derivative, whose direction runs over the ball of the input norm."""
+        """Build a derivative whose direction ranges over the input norm's unit ball."""
         wrt = np.flatnonzero(self.counted).tolist() if way["directions"] is None else None
         part = self._make_part("tangent", TangentBlockData, norm=input_norm, wrt=wrt, **way)
         return {"inputs": list(part.derivative.values()), "norm": norm, "one_sided": True}
@@ -192,12 +192,12 @@ def choose_encoding(
     norm: OutputNorm,
     counted: BoolArray | None = None,
 ) -> Encoding:
-    """The encoding that can be expected to have the smaller tree.
+    """Choose the encoding with the smaller expected branch-and-bound tree.
 
-    The adjoint form pays one binary for each input whose gradient has an open sign (for l1 inputs
-    one for each that may hold the largest entry), the tangent form one for each vertex of the
-    dual ball.  Their relaxations differ as well: measured with HiGHS, adjoints are quicker while
-    those binaries are no more than the unstable units, tangents beyond.
+    The adjoint form needs one binary for each input whose gradient has an undecided sign (for l1
+    inputs, two for each input), the tangent form one for each vertex of the dual ball.  Their
+    relaxations differ as well: measured with HiGHS, the adjoint form is faster while those binaries
+    are no more than the unstable units, the tangent form beyond.
     """
     counted = np.ones(network.input_dim, dtype=bool) if counted is None else counted
     end = adjoint_limits(network, known, hull_of_functionals(norm, network.output_dim))

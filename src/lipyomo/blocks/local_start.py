@@ -1,4 +1,4 @@
-"""A start for solvers by local search: ascent through the networks of a model.
+"""Warm starts for solvers by local search: gradient ascent through the networks of a model.
 
 Solvers find good points of network models by sub-MIPs over all inputs, which takes most of their
 time; evaluating a network and its gradient takes microseconds.
@@ -20,7 +20,7 @@ from lipyomo.solvers.variables import ends_of
 
 
 def local_start(model: Any, blocks: Sequence[Any], columns: list[Any]) -> ComponentMap | None:
-    """Values of the variables of network blocks at a point that a local search finds good.
+    """Return values of the variables of network blocks at the best point of a local search.
 
     Parameters
     ----------
@@ -28,12 +28,12 @@ def local_start(model: Any, blocks: Sequence[Any], columns: list[Any]) -> Compon
     blocks : sequence of ReluNetworkBlock
         Built, with switches and values.
     columns : list of VarData
-        Variables that a start has to have values of.
+        Variables that need a value.
 
     Returns
     -------
     ComponentMap or None
-        Nothing if there are other columns, the objective is not linear in inputs and outputs of the
+        None if there are other columns, the objective is not linear in inputs and outputs of the
         networks, or an input has no bounds.
     """
     known = ComponentSet(v for block in blocks for v in _variables_of(block))
@@ -59,7 +59,7 @@ def local_start(model: Any, blocks: Sequence[Any], columns: list[Any]) -> Compon
 
 
 def _ascent_of(model: Any, blocks: Sequence[Any], inputs: list[Any]) -> ValueAscent | None:
-    """The objective of a model as an ascent over the inputs of its networks."""
+    """Return an ascent of the model's objective over the inputs of its networks, if possible."""
     objectives = list(model.component_data_objects(pyo.Objective, active=True))
     if len(objectives) != 1:
         return None
@@ -87,12 +87,12 @@ def _ascent_of(model: Any, blocks: Sequence[Any], inputs: list[Any]) -> ValueAsc
 
 
 def outputs_of(block: Any) -> list[Any]:
-    """The variables behind the outputs of a network block."""
+    """Return the variables of a network block's outputs."""
     return [v if v.is_variable_type() else v.expr for v in block.outputs.values()]
 
 
 def _variables_of(block: Any) -> Iterator[Any]:
-    """All variables of a network block that a start has values of."""
+    """Yield all variables of a network block for which `local_start` computes values."""
     yield from block.region.variables
     yield from outputs_of(block)
     for part in block.layer.values():

@@ -4,9 +4,9 @@ For |g| = sum_k |g_k| (l1) and |g| = max_v |v . g| over the vertices v of a dual
 given):
 
 - ``min``, the epigraph ``value >= |g|``: linear, no binaries.
-- ``max``, the hypograph ``value <= |g|``: a binary for each entry of open sign (l1), or one for
-  each vertex that can attain the maximum, exactly one of which is chosen (LipMIP, eq. 117 with
-  its minimum put right).
+- ``max``, the hypograph ``value <= |g|``: a binary for each entry of undecided sign (l1), or one
+  for each vertex that can attain the maximum, exactly one of which is chosen (LipMIP, eq. 117, with
+  its minimum corrected).
 - ``both``: ``value == |g|``.
 
 The Euclidean norm has an epigraph only, a second-order cone ``sum_k g_k^2 <= value^2``.
@@ -37,18 +37,17 @@ Sense: TypeAlias = Literal["max", "min", "both"]
 
 @formulation_block()
 class NormBlockData(FormulationBlockData):
-    """``value`` compared with a norm of given variables.
+    """``value``, which is at most, at least or equal to a norm of given variables.
 
-    After `build_formulation` the block holds ``value``, ``inputs[k]`` (the given variables) and
-    the binaries, if any: ``sign[k]`` (l1; 1 where the entry counts as positive) or ``choice[k]``
-    (which signed vertex attains the norm; vertex k mod K, negated for k >= K).
+    After `build_formulation` the block has ``value``, ``inputs[k]`` (the given variables) and the
+    binaries, if any: ``sign[k]`` (l1; 1 where the entry counts as positive) or ``choice[k]`` (which
+    signed vertex attains the norm; vertex k mod K, negated for k >= K).
 
     Notes
     -----
-    With ``max`` (``min``), `value` means the norm only where it is made large (small): by the
-    objective, or by a constraint from below (above).  Minimising the one or maximising the other is
-    an error when the model is solved; a bound, a fixed value or a constraint that binds the wrong
-    side is a warning.
+    With ``max`` (``min``), `value` is only meaningful if it is maximised or bounded from below
+    (minimised or bounded from above).  The opposite objective is an error when the model is solved;
+    a bound, a fixed value or a constraint on the wrong side is a warning.
 
     Examples
     --------
@@ -82,25 +81,25 @@ class NormBlockData(FormulationBlockData):
         sense: Sense = "both",
         one_sided: bool = False,
     ) -> None:
-        """Write the constraints.
+        """Build the constraints.
 
         Parameters
         ----------
         inputs : Var, sequence of n variables, or block
             Of a `GradientBlock` its gradient, of a `ReluNetworkBlock` its outputs, and so on.
         norm : {'l1', 'l2', 'linf', 'cross', 'cross(i)'} or OutputNorm, optional
-            Any linear norm; l2 for ``min`` only, and for solvers that take second-order cones
+            Any linear norm; l2 for ``min`` only, and for solvers that support second-order cones
             (Gurobi, CPLEX, SCIP).
         sense : {'max', 'min', 'both'}, optional
         one_sided : bool, optional
-            For ``max`` only: ``value`` stays below ``max_v v . g`` without the negated vertices.
-            Right where g and -g are both feasible, as directional derivatives are; it saves half
+            For ``max`` only: ``value <= max_v v . g`` without the negated vertices, which is
+            sufficient if both g and -g are feasible, as for directional derivatives, and saves half
             of the choices.
 
         Raises
         ------
         NormError
-            If the norm is neither linear nor kept small, or the sense is unknown.
+            If the norm is neither linear nor l2 with ``min``, or the sense is unknown.
         BoundsMissing
             If binaries are needed and a variable has no bounds.
         """
@@ -132,7 +131,7 @@ class NormBlockData(FormulationBlockData):
             self._record.one_sided.append(OneSided(self.value, sense, end))
 
     def _build_sum(self, variables: list[Any], sense: Sense, one_sided: bool) -> None:
-        """The l1 norm: magnitudes p_k, with ``p_k <= |g_k|`` only where they could cheat."""
+        """The l1 norm as a sum of p_k for ``|g_k|``; ``p_k <= |g_k|`` is added unless minimised."""
         box = box_of(variables, finite=sense != "min")
         low, high = box.lower, box.upper
         mixed = np.flatnonzero((low < 0) & (high > 0)).tolist()
@@ -162,7 +161,7 @@ class NormBlockData(FormulationBlockData):
         compare(0, [*coefs, 1.0], [*terms, self.value], 0.0)
 
     def _build_cone(self, variables: list[Any]) -> None:
-        """The Euclidean norm, from above."""
+        """The epigraph of the Euclidean norm."""
         box = box_of(variables, finite=False)
         top = float(np.hypot.reduce(np.maximum(np.abs(box.lower), np.abs(box.upper))))
         set_bounds(self.value, 0.0, top * (1.0 + EQUAL))
@@ -172,7 +171,7 @@ class NormBlockData(FormulationBlockData):
     def _build_choice(
         self, variables: list[Any], vertices: FloatArray, sense: Sense, one_sided: bool
     ) -> None:
-        """The largest product with a vertex; one is chosen where the value could cheat."""
+        """The largest product with a vertex, which is selected by binaries unless minimised."""
         signed = vertices if one_sided else np.vstack([vertices, -vertices])
         forms = Forms.of(variables).map(signed)
         box = box_of(variables, finite=sense != "min")

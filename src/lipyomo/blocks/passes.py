@@ -1,11 +1,11 @@
-r"""The pass of a derivative through a network: products of switches with bounded forms.
+r"""Propagation of a derivative through a network: products of switches with bounded forms.
 
 An arriving derivative t (adjoint or tangent) leaves a unit as ``left t + (right - left) s`` with
 s = a t.  With t in [l1, u1] given a = 1 and in [l0, u0] given a = 0:
 
     l1 a <= s <= u1 a,    t - u0 (1 - a) <= s <= t - l0 (1 - a)       (LipMIP, eq. 73)
 
-Stable units multiply by their slope and need neither variable nor row.
+Stable units multiply by their slope, without ``switched`` variables and rows.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def add_chain(
     along: Network,
     labels: Labels,
 ) -> None:
-    """The pass of a derivative through a network, from `forms` to the variables ``block.name``.
+    """Add the pass of a derivative through a network, from `forms` to variables ``block.name``.
 
     Parameters
     ----------
@@ -46,11 +46,11 @@ def add_chain(
         A functional on the outputs, or a direction of the inputs.
     limits : ChainLimits
     backwards : bool
-        From outputs to inputs.
+        Whether from outputs to inputs.
     along : Network
-        The network as a function of the directions that are asked for.
+        The network as a function of the coefficients of the directions.
     labels : Labels
-        Keys of the ends.
+        Keys of ``block.name``.
     """
     network, phases = network_block.network, network_block.layer_bounds.phases
     instance(limits, ChainLimits, "limits", ProblemError, "a ChainLimits")
@@ -76,7 +76,7 @@ def add_switched(
     arriving: Forms,
     bounds: ArrivingBounds,
 ) -> Forms:
-    """Multiply what arrives at a layer's units by their slopes.
+    """Multiply the derivatives that arrive at a layer's units by the units' slopes.
 
     Declares ``block.arriving[k]`` and ``block.switched[k]`` with their rows.
 
@@ -88,7 +88,7 @@ def add_switched(
     switches : dict
         Binary variable of each unstable unit.
     arriving : Forms
-        n forms t.
+        The n derivatives t, as forms.
     bounds : ArrivingBounds
 
     Returns
@@ -139,7 +139,7 @@ def _tie_products(
     switches: dict[int, Any],
     bounds: ArrivingBounds,
 ) -> None:
-    """The four rows of each product ``s = a t``."""
+    """Add the four rows of each product ``s = a t``."""
     names = ("switched_upper", "switched_lower", "switched_below", "switched_above")
     upper, lower, below, above = (Rows(block, name, keys) for name in names)
     lows, highs = bounds.off_lower.tolist(), bounds.off_upper.tolist()

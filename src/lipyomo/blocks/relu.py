@@ -6,8 +6,8 @@ right z for z >= 0.  With a binary switch a, right > left and delta = right - le
     y >= right z,    y <= right z - delta l (1 - a),
     y >= left z,     y <= left z + delta u a.
 
-For a concave unit (right < left) the inequalities turn round.  Both values of a are allowed at
-z = 0.  Units that bounds decide (l >= 0 or u <= 0) have no switch.
+For a concave unit (right < left) the inequalities are reversed.  Both values of a are feasible at
+z = 0.  Stable units (l >= 0 or u <= 0) have no switch.
 """
 
 from __future__ import annotations
@@ -38,21 +38,20 @@ RELAXATIONS = ("ascent", "linear", "interval", "lp", "auto")
 
 @formulation_block(PlaceOptions)
 class ReluNetworkBlockData(ForwardBlockData):
-    """A network's value: ``outputs = f(inputs)``.
+    """A network's values: ``outputs = f(inputs)``.
 
-    After `build_formulation` the block holds ``inputs[j]`` (new variables, or expressions that
-    stand for the given ones and can be fixed like them) and ``outputs[k]``, under the keys of the
-    given variables where these are names, else under the indices of the network's tensors
-    (``inputs[c, i, j]`` for an image), and, in ``layer[i]`` for
-    the i-th hidden layer, ``preactivation[k]``, ``switch[k]`` (binary; 1 on the right-hand slope),
-    ``output[k]`` (the last two for unstable units only) and the expression ``activation[k]`` for
-    every unit.
+    After `build_formulation` the block has ``inputs[j]`` (new variables, or expressions that refer
+    to the given ones and can be fixed like them) and ``outputs[k]``, with the keys of the given
+    variables if these are names, otherwise the indices of the network's tensors
+    (``inputs[c, i, j]`` for an image).  In ``layer[i]``, for the i-th hidden layer, it has
+    ``preactivation[k]``, ``switch[k]`` (binary; 1 on the right-hand slope), ``output[k]`` (the last
+    two for unstable units only) and the expression ``activation[k]`` for every unit.
 
     Notes
     -----
-    Bounds of the inputs that the constraints rely on are kept with the block.  If one becomes wider
-    afterwards, or an input is fixed outside, a solve ends with a `ProblemError` that says so, and
-    `rebuild` writes the constraints anew, in place.
+    Bounds of the inputs on which the constraints rely are stored in the block.  If one becomes
+    wider later, or an input is fixed outside of its bounds, a solve raises a `ProblemError`, and
+    `rebuild` rebuilds the constraints in place.
 
     Examples
     --------
@@ -83,48 +82,46 @@ class ReluNetworkBlockData(ForwardBlockData):
         groups: int = 2,
         **place: Unpack[PlaceOptions],
     ) -> None:
-        """Write the constraints.
+        """Build the constraints.
 
         Parameters
         ----------
         network : Network, path of an ONNX file, or ReluNetworkBlock
-            Of a built block its network, scaling included, at the same inputs unless others are
+            Of a built block, its network (including scaling), at the same inputs unless others are
             given.
         inputs : Var, slice, array, sequence or mapping, optional
-            What goes into the network, d of them in order: variables, expressions, Params or
-            numbers; new variables are made if left out.  Expressions and Params get a variable each
-            that is tied to them.
+            The d inputs in order: variables, expressions, Params or numbers; new variables by
+            default.  For each expression or Param a variable with an equality is added.
         outputs : as `inputs`, optional
-            What the network's outputs are equal to, m of them in order; new variables are made if
-            left out.
+            What the m outputs are equal to, in order; new variables by default.
         bounds : {'ascent', 'linear', 'interval', 'lp', 'auto'}, LayerBounds or pairs of arrays
-            How the pre-activations are bounded, or their bounds (lower, upper) layer by layer.  By
-            default linear bounds, sharpened by dual ascent where that takes a moment only.
+            Relaxation for bounds of the pre-activations, or their bounds (lower, upper) by layer.
+            By default linear bounds, tightened by dual ascent if that is fast.
         values : bool, optional
-            False leaves out the outputs and what only they need: enough for gradients.
+            False leaves out the outputs and what only they need, which is sufficient for gradients.
         formulation : {'bigm', 'partition', 'gdp', 'sos1', 'complementarity'}, optional
-            How an unstable unit is written; see `lipyomo.blocks.units`.
+            Formulation of unstable units; see `lipyomo.blocks.units`.
         groups : int, optional
             Groups of a unit's inputs in the formulation ``partition``; at least 1.
         domain : Domain, optional
-            Where the inputs may be, besides their own bounds: a box, an l1 ball or a polytope,
+            Region of the inputs in addition to their own bounds: a box, an l1 ball or a polytope,
             which become constraints.
         input_bounds : mapping or sequence of pairs, optional
-            Further bounds of the inputs in the model's units, which become constraints: (lower,
+            Additional bounds of the inputs in the model's units, which become constraints: (lower,
             upper) by position or by the index of `inputs`; None stands for no bound.
         scaling : Scaling, optional
             Offsets and factors between the model's units and the network's; OMLT's
-            ``OffsetScaling`` and a dict of its arguments are understood too.
+            ``OffsetScaling`` and a dict of its arguments are accepted too.
 
         Raises
         ------
         BoundsMissing
-            If a switch would need a bound that cannot be had.
+            If a switch needs a bound that is not available.
         DomainError
-            If the domain is no polyhedron, or does not meet the bounds of the inputs.
+            If the domain is no polyhedron, or does not intersect the bounds of the inputs.
         ProblemError
-            If an argument is none of the above, or numbers of inputs or of bounds do not fit.  The
-            block is then as it was before the call.
+            If an argument is invalid, or numbers of inputs or of bounds do not fit.  The block is
+            then unchanged.
         """
         one_of(values, (True, False), "value of values", ProblemError)
         self._check_units(formulation, groups, bounds, RELAXATIONS)
@@ -134,10 +131,10 @@ class ReluNetworkBlockData(ForwardBlockData):
         self._bound(net, region, bounds)
         self._add_all(net, region.variables, outputs, values)
 
-    # -- what derivative blocks need ---------------------------------------------------------------
+    # -- for derivative blocks ---------------------------------------------------------------------
 
     def switches(self, i: int) -> dict[int, Any]:
-        """The switch variables of hidden layer i by unit; unstable units only.
+        """Return the switch variables of hidden layer i by unit; unstable units only.
 
         Raises
         ------
@@ -152,9 +149,9 @@ class ReluNetworkBlockData(ForwardBlockData):
         return switch_of(self.layer[i])
 
     def propose_start(self, model: Any, columns: list[Any]) -> ComponentMap | None:
-        """Values at a good point of a model whose columns are those of networks and their inputs.
+        """Return a warm start for a model whose only columns are those of networks, or None.
 
-        Solver adapters ask for it where no start is given, and check that the point is feasible.
+        Solver adapters call it if no start is given, and check that the point is feasible.
         """
         blocks = [
             block
@@ -166,12 +163,12 @@ class ReluNetworkBlockData(ForwardBlockData):
         return local_start(model, blocks, columns)
 
     def pattern(self, values: Mapping[Any, float] | None = None) -> Pattern:
-        """The activation pattern that the variables' values select (switches rounded).
+        """Return the activation pattern of the variables' values (with rounded switches).
 
         Parameters
         ----------
         values : ComponentMap, optional
-            Of a solution that was not loaded; what it does not have is read from the model.
+            A solution that was not loaded; missing values are read from the model.
         """
         found = []
         for i, phases in enumerate(self.layer_bounds.phases):

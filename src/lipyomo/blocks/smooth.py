@@ -1,10 +1,10 @@
 r"""The forward pass of a network with smooth units as a Pyomo block.
 
-The full-space form: unit k of a layer has a variable z for its pre-activation, tied to the layer
-before by an affine row, and a variable y = sigma(z) for its output, with certified bounds of both.
-The curve is written as a nonlinear expression, or, for mixed-integer linear solvers, as bands over
-segments that contain it (`lipyomo.blocks.bands`).  Two-slope units in the same network are
-written as in a `ReluNetworkBlock`.
+In the full-space form, unit k of a layer has a variable z for its pre-activation, with an affine
+row, and a variable y = sigma(z) for its output, both with certified bounds.  The curve is a
+nonlinear expression or, for mixed-integer linear solvers, is relaxed by bands over segments that
+contain it (`lipyomo.blocks.bands`).  Two-slope units in the same network are formulated as in a
+`ReluNetworkBlock`.
 """
 
 from __future__ import annotations
@@ -34,27 +34,27 @@ from lipyomo.solvers.expressions import combination
 SmoothBounds: TypeAlias = (
     "Literal['linear', 'interval'] | Sequence[tuple[npt.ArrayLike, npt.ArrayLike]]"
 )
-"""How pre-activations are bounded, or their bounds: one pair (lower, upper) a hidden layer."""
+"""A relaxation for bounds of pre-activations, or their bounds (lower, upper) by hidden layer."""
 
 
 @formulation_block(PlaceOptions)
 class SmoothNetworkBlockData(ForwardBlockData):
-    """A smooth or mixed network's value: ``outputs = f(inputs)``.
+    """The values of a network with smooth units: ``outputs = f(inputs)``.
 
-    After `build_formulation` the block holds ``inputs`` and ``outputs`` as a `ReluNetworkBlock`
-    does and, in ``layer[i]`` for the i-th hidden layer, ``preactivation[k]``, ``output[k]`` (of
-    smooth and of unstable two-slope units), the expression ``activation[k]`` for every unit, and
-    either ``curve[k]``, the nonlinear rows ``output[k] == sigma(preactivation[k])``, or the rows of
-    bands over segments, with binaries ``segment[k, j]``.
+    After `build_formulation` the block has ``inputs`` and ``outputs`` as a `ReluNetworkBlock` and,
+    in ``layer[i]`` for the i-th hidden layer, ``preactivation[k]``, ``output[k]`` (for smooth and
+    unstable two-slope units), the expression ``activation[k]`` for every unit, and either
+    ``curve[k]``, the nonlinear rows ``output[k] == sigma(preactivation[k])``, or the rows of bands
+    over segments, with binaries ``segment[k, j]``.
 
     Notes
     -----
-    Pre-activations and outputs have certified bounds: they hold for all inputs within theirs.  If a
-    bound of an input becomes wider afterwards, a solve ends with a `ProblemError` that says so, and
-    `rebuild` writes the constraints anew, in place.
+    The bounds of pre-activations and outputs are certified for all inputs within their bounds.  If
+    a bound of an input becomes wider later, a solve raises a `ProblemError`, and `rebuild` rebuilds
+    the constraints in place.
 
-    With `segments`, every point of the network's graph is feasible, so that the bound of a solver
-    is a bound of the network, and the distance shrinks as there are more of them.
+    With `segments`, every point of the network's graph is feasible, so that the dual bound of a
+    solver is valid for the network; it becomes tighter with more segments.
 
     Examples
     --------
@@ -88,41 +88,40 @@ class SmoothNetworkBlockData(ForwardBlockData):
         reduced_space: bool = False,
         **place: Unpack[PlaceOptions],
     ) -> None:
-        """Write the constraints.
+        """Build the constraints.
 
         Parameters
         ----------
         network : Network, path of an ONNX file, or built block of a network
-            Of a built block its network, scaling included, at the same inputs unless others are
+            Of a built block, its network (including scaling), at the same inputs unless others are
             given.
         inputs, outputs
             As for a `ReluNetworkBlock`.
         bounds : {'linear', 'interval'} or pairs of arrays
-            How the pre-activations are bounded, or their bounds (lower, upper) layer by layer.
+            Relaxation for bounds of the pre-activations, or their bounds (lower, upper) by layer.
         segments : int, optional
-            Smooth units become piecewise-linear relaxations with so many segments a unit, for
-            mixed-integer linear solvers; nonlinear expressions if left out.
+            Number of segments per smooth unit in piecewise-linear relaxations, for mixed-integer
+            linear solvers; by default nonlinear expressions are used.
         formulation : {'complementarity', 'bigm', 'partition', 'gdp', 'sos1'}, optional
-            How unstable two-slope units are written; see `lipyomo.blocks.units`.  By default
+            Formulation of unstable two-slope units; see `lipyomo.blocks.units`.  By default
             ``complementarity`` with nonlinear expressions, ``bigm`` with segments.
         groups : int, optional
             Groups of a unit's inputs in the formulation ``partition``; at least 1.
         reduced_space : bool, optional
-            Write the outputs as expressions in the inputs, without variables and rows between: a
-            smaller model with denser derivatives.  All units have to be smooth, or on one side of
-            their kinks.
+            Express the outputs directly in the inputs, without variables and rows of layers: a
+            smaller model with denser derivatives.  All units must be smooth or stable.
         **place
             `domain`, `input_bounds`, `scaling`, as for a `ReluNetworkBlock`.
 
         Raises
         ------
         BoundsMissing
-            If a segment or a switch would need a bound that cannot be had.
+            If a segment or a switch needs a bound that is not available.
         DomainError
-            If the domain is no polyhedron, or does not meet the bounds of the inputs.
+            If the domain is no polyhedron, or does not intersect the bounds of the inputs.
         ProblemError
-            If an argument is none of the above, or an activation has no expression that Pyomo
-            knows.  The block is then as it was before the call.
+            If an argument is invalid, or an activation has no expression in Pyomo.  The block is
+            then unchanged.
         """
         if segments is not None:
             segments = whole_number(segments, "segments", ProblemError, 1)
@@ -133,7 +132,7 @@ class SmoothNetworkBlockData(ForwardBlockData):
             raise ProblemError("segments need variables.  Remedy: leave reduced_space=True out")
         self._check_units(formulation, groups, bounds, ("linear", "interval"))
         net, region = self._attach(network, inputs, outputs, place)
-        if net.needs_ranges:  # squares of which products are made, quotients, powers
+        if net.needs_ranges:  # units for products, quotients and powers
             net = self.network = confined(net, region.area())
         self.segments, self.reduced_space = segments, reduced_space
         self._bound(net, region, bounds)
@@ -144,7 +143,7 @@ class SmoothNetworkBlockData(ForwardBlockData):
             self._add_all(net, region.variables, outputs)
 
     def _add_expressions(self, network: Network, variables: list[Any], given: Any) -> None:
-        """All layers as expressions in the inputs."""
+        """Add all layers as expressions in the inputs."""
         add_layers(self, len(network.hidden))
         now = list(variables)
         for i, layer in enumerate(network.hidden):

@@ -1,12 +1,12 @@
-r"""The gradient of a smooth network, propagated backwards, as a Pyomo block holds it.
+r"""The gradient of a smooth network, propagated backwards, in a Pyomo block.
 
 For a functional c on the outputs, with D_i the diagonal of ``sigma'(z)`` of hidden layer i,
 
     t_L = W_{L+1}^T c,   s_i = D_i t_i,   t_{i-1} = W_i^T s_i,   gradient = t_0.
 
-Beside the variables of a network's values there is one for each t and each s.  The rows of t are
-affine, those of s hold three variables each, so that the Jacobian of the model stays sparse.  In
-the reduced space all of it is one expression in the inputs.
+There is one variable for each t and each s, in addition to those of the network's values.  The rows
+of t are affine, those of s have three variables each, so that the model's Jacobian stays sparse.
+In the reduced space, the gradient is one expression in the inputs.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class SlopesOfUnits:
     Attributes
     ----------
     curved : dict
-        Expressions of those of smooth units.
+        Expressions of the slopes of smooth units.
     least, most : ndarray, shape (n,)
-        Ranges, which are one number for straight units.
+        Ranges of the slopes, which are one number for linear units.
     """
 
     curved: dict[int, Any]
@@ -50,12 +50,12 @@ class SlopesOfUnits:
 
 
 def slopes_in(part: Any, base: Any, i: int) -> SlopesOfUnits:
-    """Declare ``part.slope[k]``, those of the smooth units of hidden layer i.
+    """Declare ``part.slope[k]``, the slopes of the smooth units of hidden layer i.
 
     Raises
     ------
     ProblemError
-        If a unit has no slope that can be written.
+        If a unit's slope has no expression.
     """
     layer, (low, high) = base.network.hidden[i], base.ranges(i)
     kinds = activations_of(layer)
@@ -74,7 +74,7 @@ def slopes_in(part: Any, base: Any, i: int) -> SlopesOfUnits:
 def add_smooth_chain(
     block: Any, base: Any, functional: Any, along: Network, labels: Labels
 ) -> None:
-    """Declare ``block.gradient``, that of a functional of a smooth network.
+    """Declare ``block.gradient``, the gradient of a functional of a smooth network.
 
     Parameters
     ----------
@@ -82,14 +82,14 @@ def add_smooth_chain(
     base : SmoothNetworkBlock
     functional : ndarray or list of VarData, length m
     along : Network
-        The network as a function of the directions that are asked for.
+        The network as a function of the coefficients of the directions.
     labels : Labels
         Keys of the gradient.
 
     Raises
     ------
     ProblemError
-        If a unit has no slope that can be written.
+        If a unit's slope has no expression.
     """
     _check_slopes(base)
     hidden = base.network.hidden
@@ -114,7 +114,7 @@ def add_smooth_chain(
 
 
 def _check_slopes(base: Any) -> None:
-    """Raise `ProblemError` if the slopes of a block's units are no expressions."""
+    """Raise `ProblemError` if a block has segments or units with kinks in their bounds."""
     if base.segments is not None:
         raise ProblemError(
             f"'{base.name}' relaxes its curves by segments, which have no derivative.  "
@@ -128,7 +128,7 @@ def _check_slopes(base: Any) -> None:
 def _passed(
     block: Any, slopes: SlopesOfUnits, arriving: Forms, ends: Ranges
 ) -> tuple[Forms, Ranges]:
-    """What leaves the units of one layer, with rows for those that are curved."""
+    """Return the derivatives multiplied by one layer's slopes, with rows for smooth units."""
     keys = list(slopes.curved)
     moving = [k for k in keys if not arriving.is_constant()[k]]
     t = add_variables(block, "arriving", moving, ends[0][moving], ends[1][moving])
@@ -142,7 +142,7 @@ def _passed(
         block.add_component("product", rows)
         for k, out in zip(keys, passed, strict=True):
             rows[k] = out - slopes.curved[k] * factors[k] == 0.0
-    # A curved unit passes a variable of its own, a straight one what arrives times its slope.
+    # A smooth unit has a variable for the product, a linear one multiplies by a number.
     curved = np.isin(np.arange(slopes.least.size), keys)
     straight = arriving.map(sp.diags_array(np.where(curved, 0.0, slopes.least)))
     return straight.plus(keys, passed), (low, high)
@@ -151,7 +151,7 @@ def _passed(
 def _add_expressions(
     block: Any, slopes: list[SlopesOfUnits], functional: Any, along: Network, labels: Labels
 ) -> None:
-    """The gradient as an expression in the inputs."""
+    """Declare the gradient as an expression in the inputs."""
     weights = [layer.dense_weight.T.tolist() for layer in along.layers]
     now: list[Any] = functional.tolist() if isinstance(functional, np.ndarray) else list(functional)
     for i in reversed(range(len(slopes))):

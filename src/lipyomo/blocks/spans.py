@@ -1,7 +1,8 @@
-"""Rows for the layers of a network on a box whose place is a variable: intervals with affine ends.
+"""Interval propagation through a network on a box with variable centre, as rows of a model.
 
-Forwards a unit's interval has one slope where the unit is certain to have it, by a binary, and both
-otherwise; backwards what arrives is multiplied by the slopes that are possible.
+The ends of the intervals are affine in variables.  In the forward pass, an interval allows for both
+slopes of a unit unless a binary certifies one of them on the whole box; in the backward pass,
+derivatives are multiplied by the possible slopes.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Span:
     ends : Forms
         2 n forms: the lower ends, then the upper ones.
     least, most : ndarray, shape (n,)
-        Numbers that hold for all values of the variables.
+        Bounds of the intervals for all values of the variables.
     """
 
     ends: Forms
@@ -40,11 +41,11 @@ class Span:
 
     @classmethod
     def numbers(cls, values: FloatArray) -> Span:
-        """Intervals of one number each."""
+        """Return degenerate intervals of one number each."""
         return cls(Forms.numbers(np.tile(values, 2)), values, values)
 
     def map(self, weight: Matrix, bias: FloatArray | float = 0.0) -> Span:
-        """Interval arithmetic for ``weight @ h + bias``."""
+        """Apply ``weight @ h + bias`` in interval arithmetic."""
         split = SplitMatrix.of(sp.csr_array(weight))
         signed = [[split.positive, split.negative], [split.negative, split.positive]]
         least, most = split.range(self.least, self.most, bias)
@@ -58,17 +59,17 @@ class Span:
         high: Mapping[int, Any],
         own: Mapping[int, tuple[Any, Any]],
     ) -> Span:
-        """What units pass on, these intervals being the numbers that hold for it.
+        """Return intervals of the units' results, whose constant bounds are those of `self`.
 
         Parameters
         ----------
         slopes : mapping
-            By which stable units multiply; those of slope zero pass nothing.
+            Slopes of stable units; the result is zero for units that are not in `low`.
         low, high : mapping
-            Variables that are the ends of what arrives.
+            Variables for the ends of the units' arguments.
         own : mapping
-            Variables that are the ends of what a unit passes on, where it has them; of other
-            unstable units only the numbers are known.
+            Variables for the ends of a unit's result, if it has them; for other unstable units the
+            constant bounds are used.
         """
         n = self.least.size
         terms: list[tuple[int, float, Any]] = []
@@ -90,16 +91,16 @@ class Span:
 
 @dataclass(frozen=True)
 class Certain:
-    """What is known of a layer's units on the box.
+    """Phases of a layer's units on the box.
 
     Attributes
     ----------
     phases : int8 array, shape (n,)
-        Decided for every position of the box.
+        Phases that hold for every position of the box.
     tracked : list of int
         Units with binaries.
     on, off : dict
-        Their binaries: on the right-hand, on the left-hand slope all over the box.
+        Their binaries: 1 only if the unit has its right-hand (left-hand) slope on the whole box.
     """
 
     phases: np.ndarray
@@ -111,25 +112,25 @@ class Certain:
 def through_units(
     block: Any, layer: Layer, before: Span, known: np.ndarray, margin: float
 ) -> tuple[Span, Certain]:
-    """Write one hidden layer into a block, forwards.
+    """Add the rows of one hidden layer for the forward pass.
 
     Parameters
     ----------
     block : BlockData
     layer : Layer
     before : Span
-        Intervals of what enters it.
+        Intervals of its inputs.
     known : int8 array, shape (n,)
-        Phases that hold wherever the box is.
+        Phases that hold for every position of the box.
     margin : float
-        Distance from its kink at which a unit counts as decided.
+        Distance from its kink from which a unit counts as stable.
 
     Returns
     -------
     Span
         Intervals of its outputs.
     Certain
-        What is certain of its units.
+        Phases of its units.
     """
     z = before.map(layer.weight, layer.bias)
     (phases,) = decide((known,), [z.least], [z.most])
@@ -151,9 +152,9 @@ def through_units(
 
 
 def through_slopes(block: Any, layer: Layer, arriving: Span, certain: Certain) -> Span:
-    """Write one hidden layer into a block, backwards.
+    """Add the rows of one hidden layer for the backward pass.
 
-    What arrives at its units is multiplied by the slopes that they may have on the box.
+    The derivatives that arrive are multiplied by the possible slopes of the units on the box.
     """
     phases = certain.phases
     least, most = arriving.least, arriving.most
@@ -165,7 +166,7 @@ def through_slopes(block: Any, layer: Layer, arriving: Span, certain: Certain) -
         left, right = float(layer.left[k]), float(layer.right[k])
         delta = right - left
         under, over = delta * max(-float(least[k]), 0.0), delta * max(float(most[k]), 0.0)
-        # The right-hand slope counts unless the unit is off, the left-hand one unless it is on.
+        # The right-hand slope is possible unless the unit is off, the left-hand unless it is on.
         above.at_least((k, 1), [1.0, -right, over], [big, top[k], certain.off[k]], 0.0)
         above.at_least((k, 0), [1.0, -left, under], [big, top[k], certain.on[k]], 0.0)
         below.at_most((k, 1), [1.0, -right, -under], [s, t[k], certain.off[k]], 0.0)
@@ -174,7 +175,7 @@ def through_slopes(block: Any, layer: Layer, arriving: Span, certain: Certain) -
 
 
 def above_sizes(block: Any, name: str, variables: list[Any], forms: Span) -> None:
-    """Rows that keep variables above the absolute values of intervals, one each."""
+    """Add rows ``variables[j] >= |t|`` for all t in interval j."""
     n = forms.least.size
     above, below = (Rows(block, f"{name}_{where}", list(range(n))) for where in ("above", "below"))
     rows, constants = list(forms.ends.rows()), forms.ends.constant.tolist()
@@ -185,7 +186,7 @@ def above_sizes(block: Any, name: str, variables: list[Any], forms: Span) -> Non
 
 
 def _slopes(layer: Layer, phases: np.ndarray) -> dict[int, float]:
-    """The slopes of stable units."""
+    """Return the slopes of stable units."""
     slopes = layer.slopes(phases != LEFT)
     decided = np.flatnonzero(phases != OPEN)
     return dict(zip(decided.tolist(), slopes[decided].tolist(), strict=True))
@@ -194,7 +195,7 @@ def _slopes(layer: Layer, phases: np.ndarray) -> dict[int, float]:
 def _declared(
     block: Any, layer: Layer, phases: np.ndarray, span: Span
 ) -> tuple[dict[int, Any], dict[int, Any]]:
-    """Variables ``low[k]`` and ``high[k]`` that are the ends of intervals, of units that count."""
+    """Declare variables ``low[k]``, ``high[k]`` for the intervals of units with nonzero slopes."""
     slopes = _slopes(layer, phases)
     units = [k for k in range(layer.units) if slopes.get(k, 1.0) != 0.0]
     found = []
@@ -209,7 +210,7 @@ def _declared(
 def _own_ends(
     block: Any, name: str, keys: list[int], span: Span
 ) -> tuple[dict[int, tuple[Any, Any]], Rows, Rows]:
-    """Variables for the ends of what units pass on, and the rows that will bound them."""
+    """Declare variables for the ends of units' results, and empty rows for them."""
     low, high = (
         add_variables(block, f"{name}_{end}", keys, span.least[keys], span.most[keys])
         for end in ("low", "high")
@@ -220,14 +221,14 @@ def _own_ends(
 
 
 def _plain(layer: Layer, k: int) -> bool:
-    """Whether a unit is convex and does not fall: ReLU, LeakyReLU."""
+    """Whether a unit is convex and nondecreasing: ReLU, LeakyReLU."""
     return bool(0.0 <= layer.left[k] < layer.right[k])
 
 
 def _binaries(
     block: Any, keys: list[int], p: dict[int, Any], q: dict[int, Any], z: Span, margin: float
 ) -> tuple[dict[int, Any], dict[int, Any]]:
-    """Declare ``on`` and ``off``: certificates that a unit has one slope all over the box."""
+    """Declare the binaries ``on`` and ``off``, which certify one slope on the whole box."""
     on = dict(zip(keys, add_variables(block, "on", keys, binary=True), strict=True))
     off = dict(zip(keys, add_variables(block, "off", keys, binary=True), strict=True))
     names = ("surely_on", "surely_off", "one_side")

@@ -35,10 +35,11 @@ from lipyomo.solvers.variables import box_of
 
 @formulation_block(NetworkOptions)
 class TangentBlockData(FormulationBlockData):
-    """The derivative of all outputs in one direction.
+    """The directional derivative of all outputs.
 
-    After `build_formulation` the block holds ``direction[j]``, ``derivative[k]`` and, in
-    ``layer[i]``, what arrives at the units (``arriving``) and what passes them (``switched``).
+    After `build_formulation` the block has ``direction[j]``, ``derivative[k]`` and, in
+    ``layer[i]``, the derivatives that arrive at the units (``arriving``) and their products with
+    the switches (``switched``).
 
     Examples
     --------
@@ -74,27 +75,27 @@ class TangentBlockData(FormulationBlockData):
         directions: npt.ArrayLike | Matrix | None = None,
         **options: Unpack[NetworkOptions],
     ) -> None:
-        """Write the constraints.
+        """Build the constraints.
 
         Parameters
         ----------
         network : Network, path of an ONNX file, or ReluNetworkBlock
-            A built block shares its switches; for a network the block makes ``net`` of its own.
+            A built block, whose switches are used; for a network a new block ``net`` is added.
         inputs
             As in `ReluNetworkBlock`.
         direction : Var or sequence of d variables, optional
-            The direction; left out, one is made that runs over the unit ball of `norm`.
+            The direction; by default new variables, which range over the unit ball of `norm`.
         norm : {'linf', 'l1'}, optional
-            The unit ball of a direction that is made here.
+            Norm of a new direction.
         limits : ChainLimits, optional
-            Bounds along the pass.
+            Bounds of the forward pass.
         wrt : iterable of keys of the inputs, optional
-            Inputs along which a direction that is made here may go: by default those that can move.
+            Inputs with nonzero entries of a new direction: by default those that can vary.
         directions : array_like, shape (d, k), optional
-            T: ``direction[j]`` are the coefficients of its columns, of a direction made here.
+            T: ``direction[j]`` are the coefficients of its columns, for a new direction.
         **options
-            `domain`, `input_bounds`, `bounds`, `scaling`, `formulation`, and `inputs`: an error if
-            a block is given, which has its own.
+            `domain`, `input_bounds`, `bounds`, `scaling`, `formulation`; these and `inputs` must
+            not be given with a built block, which has its own.
 
         Raises
         ------
@@ -105,7 +106,7 @@ class TangentBlockData(FormulationBlockData):
         Warns
         -----
         FixedInputWarning
-            If some inputs cannot move.
+            If some inputs cannot vary.
         """
         norm = derivative.linear_norm(norm)
         base = derivative.network_block_of(self, network, inputs, options)
@@ -137,7 +138,7 @@ class TangentBlockData(FormulationBlockData):
         add_chain(self, "derivative", base, Forms.of(v), limits, False, net, base.labels[1])
 
     def _add_ball(self, keys: Labels, counted: BoolArray, norm: InputNorm) -> list[Any]:
-        """Declare ``direction`` in the unit ball, zero where it may not go."""
+        """Declare ``direction`` in the unit ball, with zeros for excluded inputs."""
         ends = counted.astype(float)
         v = add_variables(self, "direction", keys, -ends, ends)
         if norm == "l1":

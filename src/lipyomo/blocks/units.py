@@ -1,19 +1,19 @@
-r"""Formulations of unstable units: how ``y = left min(z, 0) + right max(z, 0)`` becomes rows.
+r"""Formulations of unstable units ``y = left min(z, 0) + right max(z, 0)``.
 
-- ``bigm``: a switch and four rows a unit (see `lipyomo.blocks.relu`).
-- ``partition``: a switch, and the incoming signals in a few groups with a variable each, between
+- ``bigm``: a switch and four rows per unit (see `lipyomo.blocks.relu`).
+- ``partition``: a switch, and the unit's inputs in a few groups with a variable each, between
   big-M and the convex hull (Tsay, Kronqvist, Thebelt and Misener, 2021).
   The terms of ``z = sum_i w_i h_i + c`` are put into groups with values t_n in [L_n, U_n].  A
   variable s_n takes the value of the group while the unit is on its left-hand side (a = 0) and is
   zero otherwise, ``L_n (1 - a) <= s_n <= U_n (1 - a)`` and ``L_n a <= t_n - s_n <= U_n a``.  With
   the left part ``I = sum_n s_n + c (1 - a) <= 0`` and the right part ``z - I >= 0``,
-  ``y = right (z - I) + left I``.  One group is big-M with tighter rows, one group a term the hull.
-- ``gdp``: two disjuncts a unit for Pyomo's ``gdp`` transformations; the switch is the binary
+  ``y = right (z - I) + left I``.  One group is big-M with tighter rows, one per term the hull.
+- ``gdp``: two disjuncts per unit for Pyomo's ``gdp`` transformations; the switch is the binary
   variable of the right-hand disjunct.
-- ``sos1``: ``z = p - n`` with p, n >= 0, of which a special ordered set lets one be positive.
+- ``sos1``: ``z = p - n`` with p, n >= 0 in a special ordered set, so that at most one is positive.
 - ``complementarity``: the same with ``p n <= 0``, for solvers of nonlinear programs.
 
-The last two need no bounds and have no switch, so no derivative can be attached to them.
+The last two need no bounds and have no switch, so they do not support derivatives.
 """
 
 from __future__ import annotations
@@ -68,13 +68,13 @@ class OpenUnits:
 
 
 def tie_bigm(block: Any, units: OpenUnits) -> None:
-    """A switch and at most four rows a unit."""
+    """Add a switch and at most four rows per unit."""
     free = units.keys
     switch = add_variables(block, "switch", free, binary=True)
     left, right = units.layer.left.tolist(), units.layer.right.tolist()
     names = ("right_line", "right_tie", "left_tie")
     right_line, right_tie, left_tie = (Rows(block, name, free) for name in names)
-    # A ReLU has the left line as a bound of its variable.
+    # For a ReLU, the left line is a bound of its output variable.
     written = [k for k in free if left[k] != 0.0 or right[k] < left[k]]
     left_line = Rows(block, "left_line", written)
     lows, highs = units.lower.tolist(), units.upper.tolist()
@@ -94,7 +94,7 @@ def tie_bigm(block: Any, units: OpenUnits) -> None:
 def add_sides(
     block: Any, keys: list[int], z: dict[int, Any], low: FloatArray, high: FloatArray
 ) -> None:
-    """Switches that hold pre-activations to their sides, where outputs are of no use."""
+    """Add switches that select the side of pre-activations, without outputs of the units."""
     switch = add_variables(block, "switch", keys, binary=True)
     rows = Rows(block, "conditional", [(k, side) for k in keys for side in (0, 1)])
     for k, a in zip(keys, switch, strict=True):
@@ -103,14 +103,14 @@ def add_sides(
 
 
 def _difference(sign: float, out: Any, slope: float, z: Any) -> tuple[list[float], list[Any]]:
-    """``sign (out - slope z)`` without a zero term."""
+    """Return coefficients and variables of ``sign (out - slope z)`` without a zero term."""
     if slope == 0.0:
         return [sign], [out]
     return [sign, -sign * slope], [out, z]
 
 
 def tie_sides(block: Any, units: OpenUnits) -> None:
-    """``z = p - n`` and ``y = right p - left n`` with p = side[k, 1] and n = side[k, 0]."""
+    """Add ``z = p - n`` and ``y = right p - left n`` with p = side[k, 1] and n = side[k, 0]."""
     keys = [(k, side) for k in units.keys for side in (0, 1)]
     add_variables(block, "side", keys, np.zeros(len(keys)), np.full(len(keys), np.inf))
     split, joined = Rows(block, "split", units.keys), Rows(block, "joined", units.keys)
@@ -122,16 +122,16 @@ def tie_sides(block: Any, units: OpenUnits) -> None:
 
 
 def tie_sos1(block: Any, units: OpenUnits) -> None:
-    """Sides of which a special ordered set of type 1 lets one be positive."""
+    """Add sides in a special ordered set of type 1, so that at most one is positive."""
     tie_sides(block, units)
-    if units.keys:  # Pyomo walks through the sets before an empty index is made
+    if units.keys:  # Pyomo iterates over the sets before an empty index is constructed
         pairs = {k: [(k, 0), (k, 1)] for k in units.keys}
         sets = pyo.SOSConstraint(units.keys, var=block.side, index=pairs, sos=1)
         block.add_component("exclusive", sets)
 
 
 def tie_complementarity(block: Any, units: OpenUnits) -> None:
-    """Sides whose product is at most zero."""
+    """Add sides whose product is at most zero."""
     tie_sides(block, units)
     if not units.keys:
         return
@@ -142,7 +142,7 @@ def tie_complementarity(block: Any, units: OpenUnits) -> None:
 
 
 def tie_gdp(block: Any, units: OpenUnits) -> None:
-    """Two disjuncts a unit: ``z >= 0, y = right z`` or ``z <= 0, y = left z``."""
+    """Add two disjuncts per unit: ``z >= 0, y = right z`` or ``z <= 0, y = left z``."""
     if not units.keys:
         return
     for name in ("on", "off"):
@@ -165,7 +165,7 @@ def tie_gdp(block: Any, units: OpenUnits) -> None:
 
 
 def switch_of(block: Any) -> dict[int, Any]:
-    """The switch variables of one layer block by unit; empty if its units have none."""
+    """Return the switch variables of a layer block by unit; empty if its units have none."""
     if block.component("switch") is not None:
         return dict(block.switch.items())
     if block.component("on") is not None:
@@ -174,7 +174,7 @@ def switch_of(block: Any) -> dict[int, Any]:
 
 
 def terms_of(block: Any, k: int) -> tuple[list[float], list[Any], float]:
-    """Coefficients, variables and constant of the pre-activation of unit k."""
+    """Return coefficients, variables and constant of the pre-activation of unit k."""
     forms = block.affine.forms
     return *forms.row(k), float(forms.constant[k])
 
@@ -209,7 +209,7 @@ def _tie_outputs(
     share: dict[tuple[int, int], Any],
     on: dict[int, Any],
 ) -> None:
-    """``y = right z - (right - left) I`` and the signs of both parts."""
+    """Add ``y = right z - (right - left) I`` and the bounds of both parts."""
     names = ("joined", "left_high", "left_low", "right_low", "right_high")
     joined, left_high, left_low, right_low, right_high = (
         Rows(block, name, units.keys) for name in names
@@ -235,7 +235,7 @@ def _tie_outputs(
 def _grouped(
     coefs: list[float], variables: list[Any], constant: float, count: int
 ) -> tuple[list[tuple[list[float], list[Any]]], float]:
-    """Terms in `count` groups of equal size, in the order of their coefficients."""
+    """Partition terms into `count` groups of equal size, by their coefficients."""
     order = np.argsort(coefs, kind="stable")
     groups = []
     for part in np.array_split(order, max(1, min(count, len(coefs)))):
@@ -245,14 +245,14 @@ def _grouped(
 
 
 def ends_of_terms(w: FloatArray, variables: list[Any]) -> tuple[FloatArray, FloatArray]:
-    """Least and largest value of each term, from the bounds of its variable."""
+    """Return the least and largest value of each term, from its variable's bounds."""
     box = box_of(variables)
     at_lower, at_upper = w * box.lower, w * box.upper
     return np.minimum(at_lower, at_upper), np.maximum(at_lower, at_upper)
 
 
 def _range(coefs: list[float], variables: list[Any]) -> tuple[float, float]:
-    """Range of a group, rounded outwards."""
+    """Return the range of a group, rounded outwards."""
     low, high = ends_of_terms(np.array(coefs), variables)
     slack = 2.0**-50 * (len(coefs) + 2)
     return (

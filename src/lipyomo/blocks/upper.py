@@ -1,24 +1,25 @@
-r"""An upper bound of a Lipschitz constant around a point that the model chooses, as a Pyomo block.
+r"""An upper bound of the Lipschitz constant around a variable point, as a Pyomo block.
 
-`LipschitzBlock` stays below a norm, so it cannot keep one small.  Here ``value`` stays above the
-Lipschitz constant of the network on the box ``|y_j - x_j| <= r_j``, whose centre x and radius r
-may be variables, so that ``value <= s`` is a constraint on the design.  Interval arithmetic is
-linear in the ends of its intervals, and so are bounds of derivatives in those of theirs:
+``value`` of a `LipschitzBlock` is at most a norm, so it cannot bound one from above.  Here it is an
+upper bound of the network's Lipschitz constant on the box ``|y_j - x_j| <= r_j``, whose centre x
+and radius r may be variables, so that ``value <= s`` is a valid constraint.  Interval arithmetic is
+linear in the ends of the intervals, for pre-activations and for derivatives:
 
 - pre-activations on the box lie in [p, q]: ``p = W+ l + W- u + b``, ``q = W+ u + W- l + b``, where
-  [l, u] holds what enters the layer (x - r and x + r at first), W = W+ + W-;
-- a binary ``on`` may be 1 only where p >= 0, and ``off`` only where q <= 0: the unit has one slope
-  on all of the box.  Its output has ``u >= left q, right q`` and ``l <= left p``, or
-  ``l <= right p`` if it is on;
-- backwards, from a vertex c of the output norm's dual ball: what arrives lies in [t, T], and leaves
-  in [s, S] with ``S >= left T`` unless the unit is on, ``S >= right T`` unless it is off (FastLip:
-  Weng et al., "Towards fast computation of certified robustness for ReLU networks", 2018);
-- at the inputs, an l1 norm of the gradient is the largest of its sums with signs.  Each sum is one
-  more affine map of what the first layer passes on, so that all entries share the slopes of its
+  [l, u] contains the layer's inputs (x - r and x + r at first), W = W+ + W-;
+- a binary ``on`` may be 1 only if p >= 0, and ``off`` only if q <= 0: the unit has one slope on the
+  whole box.  Its output has ``u >= left q, right q`` and ``l <= left p``, or ``l <= right p`` if it
+  is on;
+- in the backward pass, from a vertex c of the output norm's dual ball, derivatives in [t, T] before
+  a unit become [s, S] with ``S >= left T`` unless the unit is on, ``S >= right T`` unless it is off
+  (FastLip: Weng et al., "Towards fast computation of certified robustness for ReLU networks",
+  2018);
+- at the inputs, the l1 norm of the gradient is the largest signed sum of its entries.  Each sum is
+  one more affine map of the first layer's derivatives, so that all entries share the slopes of its
   units; with many inputs, the entries are bounded one by one.
 
-All is sound at kinks: there neither side is certain, and both slopes count.  The larger the box,
-the looser the bound; at radius 0 it is the norm of the gradient.
+The bound is sound at kinks: there neither side is certified, and both slopes are possible.  The
+larger the box, the looser the bound; at radius 0 it is the norm of the gradient.
 """
 
 from __future__ import annotations
@@ -54,17 +55,17 @@ from lipyomo.solvers.variables import box_of, need_finite
 
 @formulation_block(PlaceOptions)
 class UpperLipschitzBlockData(FormulationBlockData):
-    """``value`` stays above the Lipschitz constant on a box around the inputs, to be kept small.
+    """An upper bound ``value`` of the Lipschitz constant on a box around the inputs.
 
-    After `build_formulation` the block holds ``value``, ``inputs[j]`` (the centre),
-    ``radius[j]`` and, in ``layer[i]``, ``low[k]`` and ``high[k]`` (ends of the pre-activations),
-    ``on[k]`` and ``off[k]`` (1 where a unit is certain to have its right-hand or left-hand slope).
+    After `build_formulation` the block has ``value``, ``inputs[j]`` (the centre), ``radius[j]``
+    and, in ``layer[i]``, ``low[k]`` and ``high[k]`` (bounds of the pre-activations), ``on[k]`` and
+    ``off[k]`` (1 only if a unit has its right-hand, or left-hand, slope on the whole box).
 
     Notes
     -----
-    The bound holds for every feasible point of the model, not for the optimum alone.  What may be a
-    variable is the box: its centre and its radius.  The weights are numbers.  For a box that is
-    fixed, ``lipyomo.solve`` gives a better bound, as a number.
+    The bound holds at every feasible point of the model, not only at the optimum.  Centre and
+    radius of the box may be variables; the weights are numbers.  For a fixed box, ``lipyomo.solve``
+    returns a better bound, as a number.
 
     Examples
     --------
@@ -103,29 +104,29 @@ class UpperLipschitzBlockData(FormulationBlockData):
         wrt: Iterable[Any] | None = None,
         **place: Unpack[PlaceOptions],
     ) -> None:
-        """Write the constraints.
+        """Build the constraints.
 
         Parameters
         ----------
         network : Network, path of an ONNX file, or ReluNetworkBlock
-            The centre of the box is at the inputs of a built block.
+            With a built block, its inputs are the centre of the box.
         inputs : Var, slice, array, sequence or mapping, optional
-            The centre of the box, as in `ReluNetworkBlock`; new variables if left out.
-        radius : float, Var, or one of them an input, optional
-            Half the widths of the box; variables need bounds, and are at least 0.  One radius is
-            that of the inputs along which directions count; the others stay where they are.
+            The centre of the box, as in `ReluNetworkBlock`; new variables by default.
+        radius : float, Var, or one of them for each input, optional
+            Half the widths of the box; variables need bounds of at least 0.  A single radius
+            applies to the inputs along which directions are included; the others have width 0.
         norm : {'linf', 'l1'}, optional
         output_norm : str or OutputNorm, optional
             Any linear norm with few vertices.
         distance_to_kink : float, optional
-            Distance from its kink at which a unit counts as decided.  More than the solver's
-            tolerance, so that no unit is taken for decided that is not.
+            Distance from its kink from which a unit counts as stable, which must exceed the
+            solver's feasibility tolerance.
         wrt : iterable of keys of the inputs, optional
-            Inputs along which directions count: by default those whose radius is not zero, if
-            there is one for each, else those whose centre can move (all, if none can).
+            Inputs along which directions are included: by default those with nonzero radius if each
+            has its own, otherwise those whose centre can vary (all, if none can).
         **place
-            `domain`, `input_bounds`, `scaling` of the centre, as in `ReluNetworkBlock`; an error if
-            a block is given.
+            `domain`, `input_bounds`, `scaling` of the centre, as in `ReluNetworkBlock`; must not be
+            given with a built block.
 
         Raises
         ------
@@ -134,12 +135,12 @@ class UpperLipschitzBlockData(FormulationBlockData):
         NormError
             If a norm is not linear, or has too many vertices.
         ProblemError, DomainError
-            If an argument does not fit.  The block is then as it was before the call.
+            If an argument is invalid.  The block is then unchanged.
 
         Warns
         -----
         FixedInputWarning
-            If some inputs cannot move.
+            If some inputs cannot vary.
         """
         margin = real_number(distance_to_kink, "distance_to_kink", ProblemError)
         if not 0.0 <= margin < np.inf:
@@ -181,7 +182,7 @@ class UpperLipschitzBlockData(FormulationBlockData):
     def _box(
         self, network: Network, region: Region, radius: Any, wrt: Any
     ) -> tuple[Span, BoolArray]:
-        """The box around the inputs, with numbers that hold wherever it is; what can move in it."""
+        """Return the box with bounds for every position, and the inputs included in the norm."""
         centre, labels, (lower, upper) = region.variables, region.labels, region.box
         d = len(centre)
         need_finite(centre, lower, upper)
@@ -220,7 +221,7 @@ class UpperLipschitzBlockData(FormulationBlockData):
         input_norm: InputNorm,
         counted: BoolArray,
     ) -> float:
-        """The bound of the gradient of one functional; returns the most that it can be."""
+        """Add the bound of one functional's gradient, and return its largest possible value."""
         add_layers(block, len(certain))
         now = Span.numbers(np.asarray(vertex, dtype=np.float64))
         for i in reversed(range(len(certain))):
@@ -229,7 +230,7 @@ class UpperLipschitzBlockData(FormulationBlockData):
         first = sp.csr_array(network.layers[0].weight.T)[np.flatnonzero(counted)]
         signs = output_norm_of("l1").vertices(first.shape[0])
         if input_norm == "linf" and signs is not None and len(signs) <= ONE_BY_ONE:
-            # Each sum of entries with signs, so that all entries share the units' slopes.
+            # All signed sums of entries, so that all entries share the units' slopes.
             return self._keep_above(block, now.map(signs @ first))
         entries = now.map(first)
         if input_norm == "l1":
@@ -242,7 +243,7 @@ class UpperLipschitzBlockData(FormulationBlockData):
         return float(reach.sum()) * (1.0 + EXACT_TOLERANCE)
 
     def _keep_above(self, block: Any, forms: Span) -> float:
-        """Keep ``value`` above the absolute values of intervals; returns the most they reach."""
+        """Add rows ``value >= |t|`` for all t in the intervals, and return the largest ``|t|``."""
         above_sizes(block, "norm", [self.value] * forms.least.size, forms)
         return float(np.maximum(-forms.least, forms.most).max(initial=0.0)) * (
             1.0 + EXACT_TOLERANCE
@@ -250,7 +251,7 @@ class UpperLipschitzBlockData(FormulationBlockData):
 
 
 def _few_vertices(norm: OutputNorm, m: int) -> FloatArray:
-    """The vertices of a norm's dual ball, shape (k, m); `NormError` if there are too many."""
+    """Return the vertices of a norm's dual ball, shape (k, m); `NormError` if too many."""
     vertices = norm.vertices(m)
     norm.check(m)
     if vertices is None or len(vertices) > ONE_BY_ONE:

@@ -1,9 +1,9 @@
-"""Whether one-sided values are used on the side where they mean something.
+"""Checks that one-sided values are maximised or minimised as they must be.
 
-The value of a hypograph stays at or below a norm, that of an epigraph at or above it.  Minimising
-the one, or bounding it from above, says nothing about the norm, and silently so.  What is looked at
-is the objective's sign, and the constraints that hold such a value themselves; where these do not
-say what is asked for, there is a warning.
+The value of a hypograph is at most a norm, that of an epigraph at least.  Minimising the former, or
+bounding it from above, does not restrict the norm, without any error of the solver.  The checks
+look at the signs in the objective and in constraints with such values; if the direction is unclear,
+there is a warning.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ Sense: TypeAlias = Literal["max", "min"]
 
 
 class OneSidedWarning(UserWarning):
-    """A one-sided value is bounded on the side where it means nothing."""
+    """A one-sided value is bounded on the side where that does not restrict the norm."""
 
 
 @dataclass(frozen=True)
 class OneSided:
-    """A variable that means something only where it is made large, or small.
+    """A variable that is only meaningful if it is maximised, or minimised.
 
     Attributes
     ----------
     variable : VarData
     sense : {'max', 'min'}
     end : float
-        How far the block itself lets it go: at most so much (``max``), or at least (``min``).
+        Its upper (``max``) or lower (``min``) bound set by the block.
     strict : bool
-        Whether it is an error, not a warning, to bound the variable on the other side.
+        Whether bounding the variable on the other side is an error, not a warning.
     """
 
     variable: Any
@@ -52,12 +52,12 @@ class OneSided:
 
     @property
     def sign(self) -> int:
-        """Direction in which the variable means something."""
+        """Direction of optimisation: 1 for ``max``, -1 for ``min``."""
         return 1 if self.sense == "max" else -1
 
     @property
     def remedy(self) -> str:
-        """What to take where the other side is meant."""
+        """What to use instead for the other side."""
         return _REMEDIES[self.sense, self.strict]
 
 
@@ -72,26 +72,27 @@ _REMEDIES = {
     ("max", False): "a NormBlock with sense='min', or sense='both'",
     ("min", False): "a NormBlock with sense='max', or sense='both'",
 }
-"""What has a value on the other side, by sense and strictness: only Lipschitz blocks are strict."""
+"""Alternatives for the other side, by sense and strictness; only Lipschitz blocks are strict."""
 
 
 def check_use(root: Any) -> None:
-    """Check what a model does with the one-sided values of its blocks.
+    """Check how a model uses the one-sided values of its blocks.
 
     Parameters
     ----------
     root : BlockData
-        Its constraints are walked once, whatever the number of blocks.
+        The model, whose constraints are visited once for all blocks.
 
     Raises
     ------
     ProblemError
-        If the objective asks for the other side, or a Lipschitz constant is bounded there.
+        If the objective has the wrong direction, or a Lipschitz constant is bounded on the wrong
+        side.
 
     Warns
     -----
     OneSidedWarning
-        If another norm is bounded there, or if it cannot be told what a term asks for.
+        If another norm is bounded on the wrong side, or if the direction of a term is unclear.
     """
     blocks = [block for block in root.block_data_objects(active=True) if hasattr(block, "_record")]
     found = [value for block in blocks if not block._owned for value in block._record.one_sided]
@@ -112,9 +113,9 @@ def check_use(root: Any) -> None:
 
 
 def _check_bounds(value: OneSided) -> None:
-    """Complain if the variable is fixed or bounded more narrowly than its block implies.
+    """Complain if the variable is fixed or bounded more tightly than its block implies.
 
-    What transformations derive from the block's rows, as Pyomo's ``fbbt`` does, is no complaint.
+    Bounds that transformations such as Pyomo's ``fbbt`` derive from the block's rows are allowed.
     """
     variable, sign = value.variable, value.sign
     low, high = ends_of(*variable.bounds)
@@ -128,7 +129,7 @@ def _check_bounds(value: OneSided) -> None:
 
 
 def _check_objective(value: OneSided, name: str, slope: float | None) -> None:
-    """Complain of an objective that asks for the other side."""
+    """Complain about an objective in the wrong direction."""
     stays, wrong, _, _ = _MEANS[value.sense]
     if slope is None:
         _complain(value, f"the objective '{name}'", False)
@@ -140,9 +141,10 @@ def _check_objective(value: OneSided, name: str, slope: float | None) -> None:
 
 
 def _check_constraint(values: list[OneSided], constraint: Any, pulled: ComponentMap) -> None:
-    """Complain of a constraint that may bind values on the other side.
+    """Complain about a constraint that may bind values on the wrong side.
 
-    An equation with one variable that the objective pulls passes the pull on to the values.
+    An equation with one variable in the objective transfers the objective's direction to the
+    values.
     """
     low, high = ends_of(constraint.lb, constraint.ub)
     least, most = ends_of(*compute_bounds_on_expr(constraint.body))
@@ -170,7 +172,7 @@ def _check_constraint(values: list[OneSided], constraint: Any, pulled: Component
 
 
 def _complain(value: OneSided, what: str, certain: bool) -> None:
-    """Raise or warn: something binds a value on the side where it means nothing."""
+    """Raise or warn: something binds a value on the wrong side."""
     stays, _, side, size = _MEANS[value.sense]
     said = (
         f"{what} binds '{value.variable.name}' {side}, but that only stays {stays} the norm: "

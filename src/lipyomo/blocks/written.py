@@ -1,8 +1,8 @@
-"""What a block has written into a model, and what users have changed of it since.
+"""The components that a block has written into a model, and users' changes to them.
 
-A rebuild takes all of it out and writes anew, with the same objects wherever it can: constraints of
-others go on to mean what they meant.  Users' own bounds and fixed values stay, and so does what
-they have put under the block.
+A rebuild removes all of them and builds them again, with the same objects where possible, so that
+users' constraints keep their meaning.  Users' own bounds and fixed values are kept, and so are
+components that they have added to the block.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ANYTHING: Ends = (-np.inf, np.inf)
 
 @dataclass(frozen=True)
 class Users:
-    """What users have set on variables of a block, by their places under it.
+    """Bounds and values that users have set on variables of a block, by component path.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Users:
     fixed: dict[Any, Any] = field(default_factory=dict)
 
     def hold(self, block: Any) -> None:
-        """Give the variables that are there by now the narrower bounds, and their values."""
+        """Apply the bounds, where narrower, and the fixed values to existing variables."""
         for place, (least, most) in self.limits.items():
             variable = place.find_component_on(block)
             if variable is not None:
@@ -54,7 +54,7 @@ class Users:
 
 @dataclass(frozen=True)
 class WrittenParts:
-    """The components that a block and its parts made, and how they left their variables.
+    """The components written by a block and its parts, and the state of their variables.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class WrittenParts:
     left : list of (VarData, (float, float), bool)
         Variables with their bounds, and whether the block has fixed them.
     users : Users
-        What users had changed before.
+        Users' previous changes.
     """
 
     components: list[tuple[Any, Any]] = field(default_factory=list)
@@ -72,7 +72,7 @@ class WrittenParts:
 
     @classmethod
     def under(cls, block: Any, foreign: Collection[int], users: Users) -> WrittenParts:
-        """What is under a block apart from `foreign` components."""
+        """Collect the components under a block except `foreign` ones."""
         found = [(at, item) for at, item in components_of(block) if id(item) not in foreign]
         own = [v for _, item in found for v in _variables_of(item) if v.fixed]
         users.hold(block)
@@ -86,7 +86,7 @@ class WrittenParts:
         return cls(found, left, users)
 
     def changed(self, block: Any) -> Users:
-        """What users have changed, before or since."""
+        """Return users' changes, previous and new ones."""
         found = Users()
         for variable, left, was_fixed in self.left:
             place = ComponentUID(variable, context=block)
@@ -100,7 +100,7 @@ class WrittenParts:
         return found
 
     def transformed(self) -> list[tuple[Any, Any]]:
-        """What transformations have made of the disjuncts, in the same blocks."""
+        """Return the components into which the disjuncts were transformed, in the same blocks."""
         owners = {id(block) for block, _ in self.components}
         found: dict[int, tuple[Any, Any]] = {}
         for _, item in self.components:
@@ -113,7 +113,7 @@ class WrittenParts:
         return list(found.values())
 
     def take_out(self) -> dict[tuple[int, str], Any]:
-        """Remove all of it; what can be used again by the block that it was in, and its name."""
+        """Remove all components, and return reusable ones by id of their block and name."""
         for variable, _, was_fixed in self.left:
             if was_fixed:
                 variable.unfix()
@@ -129,7 +129,7 @@ class WrittenParts:
 
 
 def components_of(block: Any) -> Iterator[tuple[Any, Any]]:
-    """All that is under a block, each with the block that it is in."""
+    """Yield all components under a block, each with its parent block."""
     for item in list(block.component_objects(descend_into=False)):
         if block.ctype is Disjunct and item.ctype is not pyo.Constraint:
             continue
@@ -140,17 +140,17 @@ def components_of(block: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def rows_of_others(root: Any, blocks: list[Any], kinds: tuple[Any, ...]) -> Iterator[Any]:
-    """The active constraints that neither `blocks` nor transformations of theirs have written.
+    """Yield active constraints that were not written by `blocks` or transformations of them.
 
-    Those that users have put under such a block are among them.
+    They include those that users have added to such a block.
 
     Parameters
     ----------
     root : BlockData
-        Where to look.
+        The model to search.
     blocks : list of FormulationBlockData
     kinds : tuple
-        Of components.
+        Types of components.
     """
     own = {id(item) for block in blocks for _, item in block._written.components}
     inside = {id(item) for block in blocks for _, item in block._written.transformed()}
@@ -165,21 +165,21 @@ def rows_of_others(root: Any, blocks: list[Any], kinds: tuple[Any, ...]) -> Iter
 
 
 def check_unused(block: Any, users: Users, trial: Any, carried: list[Any]) -> None:
-    """Raise if variables that a rebuild would drop are part of what users have written.
+    """Raise if users refer to variables that a rebuild would remove.
 
     Parameters
     ----------
     block : FormulationBlockData
     users : Users
     trial : FormulationBlockData
-        What a rebuild makes of it.
+        The result of the rebuild.
     carried : list of FormulationBlockData
-        This block and those whose constraints will be written anew after it.
+        This block and those built on it, which will be rebuilt afterwards.
 
     Raises
     ------
     ProblemError
-        If one of them has bounds or a value of users', or is in a constraint or an objective.
+        If one of them was bounded or fixed by users, or is in a constraint or an objective.
     """
     there = {ComponentUID(variable, context=trial) for variable, _, _ in trial._written.left}
     lost: dict[int, str] = {}
@@ -194,7 +194,7 @@ def check_unused(block: Any, users: Users, trial: Any, carried: list[Any]) -> No
     if not lost:
         return
     kinds = (pyo.Constraint, pyo.Objective, pyo.SOSConstraint)
-    # An expression of the block's own will stand for something else.
+    # The block's own expressions will be redefined.
     own = {
         id(expression)
         for _, item in block._written.components
@@ -215,7 +215,7 @@ def _lost(block: Any, name: str, why: str) -> ProblemError:
 
 
 def _variables_in(row: Any, own: set[int]) -> Iterator[Any]:
-    """The variables of a constraint or an objective, but for those in expressions of `own`."""
+    """Yield the variables of a constraint or an objective, except in the expressions `own`."""
     found = list(row.get_variables() if row.ctype is pyo.SOSConstraint else [row.expr])
     while found:
         item = found.pop()
@@ -226,7 +226,7 @@ def _variables_in(row: Any, own: set[int]) -> Iterator[Any]:
 
 
 def _variables_of(item: Any) -> list[Any]:
-    """The variables that a component is or brings along."""
+    """Return the variables of a component, including indicators of disjuncts."""
     if item.ctype is pyo.Var:
         return list(item.values())
     if item.ctype is Disjunct:
@@ -235,7 +235,7 @@ def _variables_of(item: Any) -> list[Any]:
 
 
 def _can_stay(item: Any) -> bool:
-    """Whether a rebuild can use a component again."""
-    if item.ctype is Disjunct:  # what was transformed is of no use any more
+    """Whether a rebuild can reuse a component."""
+    if item.ctype is Disjunct:  # transformed ones cannot be reused
         return all(disjunct.transformation_block is None for disjunct in item.values())
     return item.ctype in (pyo.Var, pyo.Expression, pyo.Block)
