@@ -1,1 +1,1 @@
-"""From a problem to mixed-integer models: cells of the domain, model, starts, no-good cuts."""
+"""Mixed-integer models of a problem: cells of the domain, models, warm starts, no-good cuts."""

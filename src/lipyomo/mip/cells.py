@@ -1,9 +1,9 @@
-"""Cells: parts of the domain (and vertices of the dual ball) that get a model each.
+"""Cells: parts of the domain (and subsets of the dual ball's vertices) with a model each.
 
-On a part of the domain fewer units are undecided and every bound is tighter.  Where inputs are
-few, halving the box a few times takes more switches out of the model than a solver would decide
-in the same time; where they are many, it takes out none, and the domain stays whole.  A region
-that meets the interior of the domain meets the interior of one of the cells, so nothing is lost.
+On a part of the domain fewer units are unstable and all bounds are tighter.  With few inputs,
+bisecting the box a few times removes more switches from the model than a solver would fix in the
+same time; with many inputs it removes none, and the domain is not cut.  A linear region that
+intersects the interior of the domain intersects the interior of a cell, so no value is lost.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from lipyomo.relaxations.linear.limits import ChainLimits, derivative_relaxation
 
 @dataclass(frozen=True)
 class Cell:
-    """A part of the problem with what is known of it.
+    """A part of the problem with its bounds.
 
     Attributes
     ----------
@@ -40,11 +40,11 @@ class Cell:
     bounds : LayerBounds
         Pre-activation bounds over `domain`.
     norm : OutputNorm
-        The output norm, or the part of it that is left.
+        The output norm, restricted to the remaining vertices.
     vertices : ndarray, shape (k, m), or None
-        Vertices of the dual ball that are left, if they are few.
+        Remaining vertices of the dual ball, if they are few.
     upper : float
-        No operator norm in this cell is larger.
+        Upper bound of the operator norm in this cell.
     limits : ChainLimits, optional
         Bounds of the adjoints, if better ones than the cascade's are known.
     """
@@ -58,7 +58,7 @@ class Cell:
 
 
 def excluded(network: Network, bounds: LayerBounds, pattern: Pattern) -> bool:
-    """Whether a unit that bounds decide is on the other side in a pattern."""
+    """Whether a pattern contradicts the phase of a stable unit."""
     return any(
         bool((layer.kinked & (phases != OPEN) & (on != (phases == RIGHT))).any())
         for layer, phases, on in zip(network.hidden, bounds.phases, pattern, strict=True)
@@ -66,12 +66,12 @@ def excluded(network: Network, bounds: LayerBounds, pattern: Pattern) -> bool:
 
 
 def for_models(problem: LipschitzProblem) -> LipschitzProblem:
-    """The reduced problem on a domain that rows can express.
+    """Return the reduced problem on a polyhedral domain.
 
     Raises
     ------
     DomainError
-        If it is no polyhedron.
+        If the domain is not a polyhedron.
     """
     small = problem.reduced.problem
     domain = small.domain.polyhedron()
@@ -89,7 +89,7 @@ def whole_cell(
     time_limit: float,
     stop: Callable[[], bool] | None = None,
 ) -> Cell:
-    """The whole (reduced) problem as a cell; once `stop` says so, its bounds are of intervals."""
+    """Return the whole (reduced) problem as a cell; once `stop` is True, with interval bounds."""
     bounds = preactivation_bounds(
         problem.network, problem.domain, None, relaxation, time_limit, stop
     )
@@ -106,7 +106,7 @@ def measured(
     lower: float,
     stop: Callable[[], bool] | None = None,
 ) -> Cell:
-    """The cell with its interval bound, without the vertices that cannot beat `lower`."""
+    """Return the cell with its interval bound, without vertices that cannot exceed `lower`."""
     norms = _norms(problem, cell, stop)
     measured = replace(cell, upper=min(cell.upper, float(norms.max(initial=0.0))))
     keep = norms > lower
@@ -117,7 +117,7 @@ def measured(
 
 
 def _norms(problem: LipschitzProblem, cell: Cell, stop: Callable[[], bool] | None) -> FloatArray:
-    """Interval bounds of the vertices of a cell, shape (k,), or of the whole norm, shape (1,)."""
+    """Return interval bounds for a cell's vertices, shape (k,), or the whole norm, shape (1,)."""
     functionals = DualBall(cell.norm) if cell.vertices is None else SingleFunctionals(cell.vertices)
     phases, relaxation = cell.bounds.phases, derivative_relaxation(cell.bounds.relaxation)
     return gradient_ends(
@@ -126,7 +126,7 @@ def _norms(problem: LipschitzProblem, cell: Cell, stop: Callable[[], bool] | Non
 
 
 def part_of(domain: Domain, lower: FloatArray, upper: FloatArray) -> Domain | None:
-    """`domain` cut to a box, or all of that box; None if surely no interior is left."""
+    """Return `domain` clipped to a box, or that box; None if the interior is proved to be empty."""
     try:
         return domain.clipped(lower, upper)
     except DomainError:
@@ -135,10 +135,10 @@ def part_of(domain: Domain, lower: FloatArray, upper: FloatArray) -> Domain | No
 
 
 def units_that_pay(inputs: int) -> float:
-    """How many units a cut must decide in each half, on average, to pay for two models.
+    """Return how many units a bisection must stabilise per half, on average, to pay off.
 
-    Cells must be halved along every input before they are small, so the more inputs there are the
-    more a single cut has to bring; measured with HiGHS on networks with 2 to 16 inputs.
+    Cells are only small after bisections along every input, so that a single one must stabilise
+    more units the more inputs there are; measured with HiGHS on networks with 2 to 16 inputs.
     """
     return max(1.0, inputs - 1.0)
 
@@ -150,9 +150,9 @@ def cell_halves(
     relaxation: Relaxation,
     stop: Callable[[], bool],
 ) -> list[Cell]:
-    """The two halves of a cell along the input that decides most units.
+    """Bisect a cell along the input that stabilises most units.
 
-    Empty if two models would take longer than one, or `stop` says so on the way.
+    Empty if two models are expected to take longer than one, or `stop` returns True.
     """
     domain = cell.domain
     if not domain.is_polyhedral or cell.bounds.unstable <= ENOUGH_UNITS:
@@ -185,10 +185,10 @@ def cell_halves(
 def by_functional(
     problem: LipschitzProblem, cell: Cell, stop: Callable[[], bool] | None = None
 ) -> list[Cell]:
-    """One cell for each vertex of the dual ball; the cell itself if they are many, or one.
+    """Return one cell for each vertex of the dual ball; the cell itself if there are many or one.
 
-    A single functional has tighter adjoint bounds than a hull, and its model no binaries for the
-    choice among vertices.
+    A single functional has tighter adjoint bounds than a hull, and its model has no binaries for
+    the choice of a vertex.
     """
     points = cell.vertices
     if points is None or not 1 < len(points) <= ONE_BY_ONE:
@@ -207,7 +207,7 @@ def partition(
     relaxation: Relaxation,
     stop: Callable[[], bool],
 ) -> list[Cell]:
-    """One cell a functional, halved, the largest bound first, while that decides enough units.
+    """Partition a cell by functionals, and bisect by decreasing bounds while that pays off.
 
     Parameters
     ----------
@@ -215,7 +215,7 @@ def partition(
         Reduced.
     root : Cell
     lower : float
-        An attained value: cells that cannot beat it are dropped.
+        An attained value: cells that cannot exceed it are pruned.
     relaxation : {'auto', 'interval', 'linear', 'lp'}
     stop : callable
         Polled; True ends the partition early.
@@ -223,7 +223,7 @@ def partition(
     Returns
     -------
     list of Cell
-        Largest bound first; together they hold every value above `lower`.
+        By decreasing bounds; together they contain every value above `lower`.
     """
     queue: list[tuple[float, int, Cell]] = []
     done: list[Cell] = []

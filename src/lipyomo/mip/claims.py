@@ -1,4 +1,4 @@
-"""A solver's claim that nothing exceeds a value: what it is worth before it is checked."""
+"""Upper bounds claimed by a solver, before they are checked."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Claim:
-    """An upper end of the whole problem on a solver's word.
+    """An upper bound of the whole problem claimed by a solver.
 
     Attributes
     ----------
     upper : float
-        In the units that were given.
+        In the original units.
     solver, basis : str
-        Whose word, and with what tolerances.
+        The solver, and its tolerances.
     seconds : float
-        What the solver took.
+        Time of the solver.
     doubt : str
-        Why tolerances matter too much for the word to be taken; empty if they do not.
+        Why the claim is in doubt due to tolerances; empty if it is not.
     """
 
     upper: float
@@ -29,7 +29,7 @@ class Claim:
 
 
 def disbelief(solver: str, claim: float, attained: float) -> str:
-    """What is said of a solver that what is attained refutes."""
+    """Return the message on a solver whose claim is refuted by an attained value."""
     return (
         f"{solver} claims that nothing exceeds {claim:.9g}, but {attained:.9g} is attained: its "
         "bound is not used"

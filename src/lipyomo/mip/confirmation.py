@@ -1,7 +1,8 @@
-"""Confirmation: what a solver's incumbent is worth, from the weights.
+"""Check of a solver's incumbent against the network itself.
 
-A pattern that a model accepts counts only if its region has an interior in the domain.  It is then
-attained, or proved to be empty, or (rarely) too thin to decide.
+A pattern that is feasible in a model is only valid if its region has an interior in the domain.
+The norm of the pattern is then attained; otherwise the region is proved to have none, or is
+(rarely) too thin to decide.
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ from lipyomo.relaxations.linear import LayerBounds
 
 @dataclass(frozen=True)
 class Confirmation:
-    """What is known of a claimed pattern.
+    """The result of checking a claimed pattern.
 
     Attributes
     ----------
     value : float
-        Attained; or, if that is open, the norm that the pattern would have; zero if it is empty.
+        The attained value; if undecided, the norm of the pattern; zero if the region is empty.
     certain : bool
         Whether the pattern is either attained or proved to be empty.
     witness : Witness or None
     units : list of (layer, unit) or None
-        Units whose decisions alone make the region empty; None means all of them.
+        Units whose phases alone make the region empty; None stands for all units.
     """
 
     value: float
@@ -47,18 +48,18 @@ class Confirmation:
 def confirm_pattern(
     problem: LipschitzProblem, domain: Domain, bounds: LayerBounds, pattern: Pattern
 ) -> Confirmation:
-    """Look for an interior point of a pattern's region, or prove that there is none.
+    """Find an interior point of a pattern's region, or prove that there is none.
 
     Parameters
     ----------
     problem : LipschitzProblem
-        The original one.
+        The original problem.
     domain : Domain
-        The cell, in the inputs of the reduced problem.
+        The domain of the cell, in the inputs of the reduced problem.
     bounds : LayerBounds
-        Over `domain`.
+        Bounds over `domain`.
     pattern : Pattern
-        Claimed by a solver.
+        The pattern of a solver's incumbent.
 
     Returns
     -------
@@ -83,10 +84,11 @@ def confirm_pattern(
 def _reason(
     network: Network, bounds: LayerBounds, pattern: Pattern, support: IntArray
 ) -> list[tuple[int, int]] | None:
-    """Unstable units whose decisions in `pattern` alone leave no interior; None if that is unclear.
+    """Return unstable units whose phases in `pattern` alone exclude an interior; None if unknown.
 
-    The signs of the units in `support` contradict each other, as functions that the decisions of
-    earlier layers select.  Units that bounds decide need no cut: the pattern follows the bounds.
+    The signs of the units in `support` contradict each other, where these are affine functions
+    selected by the phases of earlier layers.  Stable units are not needed in the cut, since the
+    pattern agrees with their phases.
     """
     starts = np.cumsum([0, *(layer.units for layer in network.hidden)])
     layers = np.searchsorted(starts, support, side="right") - 1

@@ -1,4 +1,4 @@
-"""The loop over cells: solve, check what the solver claims, cut off what does not count."""
+"""The loop over cells: solve, check the solver's claims, cut off invalid patterns."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from lipyomo.solvers.status import Progress
 
 @dataclass(frozen=True)
 class Closed:
-    """What is known of a cell when the loop leaves it.
+    """Upper bounds of cells.
 
     Attributes
     ----------
     proved : float
-        No value in the cell is larger (up to values that do not matter any more).
+        Proved upper bound (of the values above the cutoff).
     claimed : float
-        The same on a solver's word.
+        Upper bound that relies on a solver.
     """
 
     proved: float
@@ -49,7 +49,7 @@ class Closed:
 
 @dataclass(frozen=True)
 class LoopCounts:
-    """What was done so far.
+    """Statistics of the loop.
 
     Attributes
     ----------
@@ -58,15 +58,15 @@ class LoopCounts:
     models, no_good_cuts, nodes : int
         Counts.
     probed_unstable : int
-        Most units that were undecided in a cell when its model was made.
+        Largest number of unstable units in a cell's model.
     seconds : float
-        Of the solvers.
+        Time of the solvers.
     basis : str
-        What the solvers' bounds rest on.
+        The basis of the solvers' bounds.
     doubt : str
         Why the solvers' tolerances matter; empty if they do not.
     distrusted : bool
-        Whether the solver failed, or was refuted by what is attained.
+        Whether the solver failed, or its claim was refuted by an attained value.
     """
 
     formulation: str | None = None
@@ -81,7 +81,7 @@ class LoopCounts:
     distrusted: bool = False
 
     def after(self, outcome: SolveOutcome) -> LoopCounts:
-        """With one more run of a solver."""
+        """Return the statistics including one more run of a solver."""
         return replace(
             self,
             solver=outcome.solver,
@@ -91,10 +91,10 @@ class LoopCounts:
 
 
 class CellLoop:
-    """Solves cells, the largest bound first, until the interval is closed.
+    """Solves cells by decreasing bounds, until the interval is closed.
 
-    Values are in the units of the scaled problem.  The run is told of what is proved; what rests
-    on a solver is a claim.
+    Values are in the units of the scaled problem.  Proved bounds are passed to the run; bounds that
+    rely on a solver are collected as a claim.
 
     Parameters
     ----------
@@ -115,35 +115,35 @@ class CellLoop:
         self._root = presolved.root
         self.work = LoopCounts()
         self._claimed = math.inf
-        # Cells, vertices and solutions that are worth no more than this were given up.
+        # Cells, vertices and solutions with values up to this one were pruned.
         self._given_up = 0.0
 
     @property
     def lower(self) -> float:
-        """What is attained, in the scaled units."""
+        """The attained value, in scaled units."""
         return self._witness.value
 
     @property
     def claim(self) -> Claim | None:
-        """What a solver claims beyond what is proved."""
+        """The solver's claim, if it is better than the proved bound."""
         work = self.work
         if work.distrusted or work.solver is None or not self._claimed < self.run.upper:
             return None
         return Claim(self._claimed, work.solver, work.basis, work.seconds, work.doubt)
 
     def solve_quickly(self) -> bool:
-        """Try one model, for so many nodes as small models take.
+        """Try one model of the whole problem, with a node limit for easy ones.
 
         Returns
         -------
         bool
-            Whether nothing is left to do, or to be done in time.
+            Whether the problem is solved, or the time is over.
         """
         run, root = self.run, self._root
         if run.closed or run.expired:
             return True
-        # Few units of wide networks, and those with ranges that are too fine for solvers, are often
-        # decided by probing.
+        # With many inputs and few unstable units, or ranges too small for solvers, probing often
+        # fixes the units.
         wide = self.small.network.input_dim > root.bounds.unstable
         if self._writable() and not (wide or too_fine(self.small, root, self.lower)):
             nodes = QUICK_NODES * root.bounds.unstable
@@ -154,9 +154,9 @@ class CellLoop:
         return run.expired
 
     def solve(self, cells: list[Cell], cutoff: float = 0.0) -> None:
-        """Solve `cells` (largest bound first), which hold every value above `cutoff`."""
+        """Solve `cells`, by decreasing bounds, which contain every value above `cutoff`."""
         run, self._given_up = self.run, max(self._given_up, cutoff)
-        # What cells that were solved leave open, above the attained value.
+        # Upper bounds of the cells solved so far.
         closed = Closed(0.0, 0.0)
         for position, cell in enumerate(cells):
             self._bound(_larger(closed, _largest(cells[position:])))
@@ -173,10 +173,10 @@ class CellLoop:
         self._bound(closed)
 
     def _bound(self, upper: Closed) -> None:
-        """Tell the run of a bound of all cells, given that some were only bounded by a cutoff.
+        """Pass a bound of all cells to the run, raised to the cutoff used for pruning.
 
         Cutoffs and values of confirmed patterns are rounded down, so that the norm of a pattern
-        that attains one may be above it by as much as `confirm_pattern` allows for.
+        may exceed its value by the tolerance of `confirm_pattern`, which is added here.
         """
         proved, claimed = (
             self.units.outward(max(end, self._given_up) * (1.0 + 6.0 * EQUAL))
@@ -186,16 +186,16 @@ class CellLoop:
         self._claimed = min(self._claimed, claimed)
 
     def _cutoff(self) -> float:
-        """What is attained: no greater values need to be looked for."""
+        """Return the attained value as cutoff, and record it: smaller values are pruned."""
         self._given_up = max(self._given_up, self.lower)
         return self._given_up
 
     def _beats(self, upper: float) -> bool:
-        """Whether a cell with this bound can still move the interval."""
+        """Whether a cell with this bound can still improve the interval."""
         return upper > self.lower * (1.0 + ENOUGH_GAP)
 
     def _close(self, cell: Cell, others: Closed) -> Closed:
-        """Solve one cell, given what the others may hold."""
+        """Solve one cell, given the bounds of the others."""
         if not self._writable():
             return Closed(cell.upper, cell.upper)
         cell = probed(self.small, cell, self._cutoff(), self.run.clock)
@@ -206,12 +206,12 @@ class CellLoop:
         return Closed(cell.upper, self._modelled(cell, others))
 
     def _writable(self) -> bool:
-        """Whether there is time to write a model."""
+        """Whether there is time to build a model."""
         weights = [layer.weight for layer in self.small.network.layers]
         return self.run.clock.fits(model_seconds(weights))
 
     def _modelled(self, cell: Cell, others: Closed, nodes: int | None = None) -> float:
-        """What a solver claims of a cell, in so many nodes; no more than what is proved."""
+        """Return a solver's bound of a cell, within a node limit, at most the proved bound."""
         model = CellModel(self.small, cell, self._formulation)
         self.work = replace(
             self.work,
@@ -226,19 +226,19 @@ class CellLoop:
         return min(claimed, cell.upper)
 
     def _done(self, upper: float) -> bool:
-        """Whether a bound of a cell is all that is asked for."""
+        """Whether a bound of a cell is within the required gap."""
         return not self._beats(upper) or self.settings.within_gap(self.lower, upper)
 
     def _cut_and_solve(
         self, cell: Cell, model: CellModel, others: Closed, nodes: int | None
     ) -> float:
-        """Solve until the incumbent counts or nothing better is left, or time is over.
+        """Solve with no-good cuts until the bound is within the gap, or the time is over.
 
         Returns
         -------
         float
-            The solver's bound, widened; the cell's if the solver's claims contradict what is
-            attained, and ``work.distrusted`` then says so.
+            The solver's bound, widened; the cell's bound if the solver fails or contradicts an
+            attained value, and ``work.distrusted`` is then set.
         """
         run, gap = self.run, self.settings.gap
         wanted = max(TARGET_GAP, 0.9 * gap / (1.0 - gap))
@@ -248,7 +248,7 @@ class CellLoop:
             model.set_cutoff(self._cutoff())
             progress = partial(self._report, upper=upper, others=others)
             start = self._witness.start(model, cell)
-            # In hard models the solver's own searches find better points than ours.
+            # In hard models the solver's heuristics find better points than the local search.
             quick = nodes is not None
             seconds = SHARE * run.clock.left if quick else math.inf
             how = {"start": start, "progress": progress, "searched": quick}
@@ -289,12 +289,12 @@ class CellLoop:
         return max(upper, floor)
 
     def _report(self, report: Progress, upper: float, others: Closed) -> None:
-        """Pass a solver's progress on; its bound counts only once it is checked."""
+        """Show a solver's progress; its bound is not used before it is checked."""
         live = max(min(report.bound * (1.0 + SAFETY), upper), others.claimed)
         self.run.show(self.units.outward(live), self.work.nodes + report.nodes)
 
     def _disbelief(self, outcome: SolveOutcome, attained: float) -> str:
-        """Why a solver's bound is not used."""
+        """Return the message why a solver's bound is not used."""
         if outcome.status is SolveStatus.ERROR:
             return f"{outcome.solver}: {outcome.message}; its bound is not used"
         claim, truth = self.units.outward(outcome.bound), self.units.outward(attained)
@@ -306,13 +306,13 @@ def _larger(one: Closed, other: Closed) -> Closed:
 
 
 def _largest(cells: list[Cell]) -> Closed:
-    """What cells that no solver has seen may hold."""
+    """Return the largest bound of cells that were not solved."""
     upper = max((cell.upper for cell in cells), default=0.0)
     return Closed(upper, upper)
 
 
 def _claimed(outcome: SolveOutcome) -> float:
-    """A solver's bound, widened; minus infinity where it says that nothing is feasible."""
+    """Return a solver's bound, widened; minus infinity if it claims infeasibility."""
     if outcome.status is SolveStatus.INFEASIBLE:
         return -math.inf
     widened = SAFETY * abs(outcome.bound) if math.isfinite(outcome.bound) else 0.0
@@ -320,6 +320,6 @@ def _claimed(outcome: SolveOutcome) -> float:
 
 
 def _basis(outcome: SolveOutcome) -> str:
-    """What a solver's bound rests on."""
+    """Return a description of the basis of a solver's bound."""
     name = f"{outcome.solver} {outcome.version}".strip()
     return f"solver ({name}, tolerance {INTEGRALITY:g}, widened by {SAFETY:g})"

@@ -1,4 +1,4 @@
-"""The mixed-integer model of one cell: objective, cut-off, start, pattern and no-good cuts."""
+"""The mixed-integer model of one cell: objective, cutoff, warm start, pattern, no-good cuts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class CellModel:
     Parameters
     ----------
     problem : LipschitzProblem
-        Reduced; its output norm is that of the cell.
+        The reduced problem; the output norm is taken from the cell.
     cell : Cell
     formulation : {'auto', 'adjoint', 'tangent'}
     """
@@ -73,18 +73,18 @@ class CellModel:
     def solve(
         self, run: Run, options: SolverOptions, seconds: float = math.inf, **how: Any
     ) -> SolveOutcome:
-        """Solve with the solver that a run's settings name, in the time that it has left.
+        """Solve with the solver of a run's settings, in the time left.
 
         Parameters
         ----------
         run : Run
-            Is told of solvers that were passed over.
+            Receives warnings on skipped solvers.
         options : SolverOptions
-            What is asked of the solution; time and workers (its threads) are those of the run.
+            Options of the solve; time limit and threads are replaced by those of the run.
         seconds : float, optional
-            Most time that the solver gets.
+            Time limit of the solver.
         **how
-            As of `lipyomo.solvers.solve_model`: `start`, `progress`, `relax`, `searched`.
+            Arguments of `lipyomo.solvers.solve_model`: `start`, `progress`, `relax`, `searched`.
         """
         settings, left = run.settings, min(run.clock.left, seconds)
         limit = max(left, 0.05) if math.isfinite(left) else None
@@ -95,16 +95,16 @@ class CellModel:
         return outcome
 
     def set_cutoff(self, lower: float) -> None:
-        """Ask for values that are not clearly below `lower`."""
+        """Set a cutoff slightly below `lower`."""
         self.block.value.setlb(lower - CUTOFF_SLACK * abs(lower) if lower > 0 else None)
 
     def pattern(self, values: Mapping[Any, float]) -> Pattern:
-        """The activation pattern of a solution; switches are rounded."""
+        """Return the activation pattern of a solution, with rounded switches."""
         found: Pattern = self.block.net.pattern(values)
         return found
 
     def start(self, x: FloatArray, pattern: Pattern) -> ComponentMap:
-        """Inputs and switches as a (partial) start for a solver."""
+        """Return inputs and switches as a (partial) warm start."""
         values = ComponentMap()
         for variable, value in zip(
             self.block.net.inputs.values(), (x / self._unit).tolist(), strict=True
@@ -115,7 +115,7 @@ class CellModel:
         return values
 
     def exclude(self, pattern: Pattern, units: list[tuple[int, int]] | None = None) -> None:
-        """Cut off all solutions that agree with `pattern` on `units` (default: everywhere)."""
+        """Add a no-good cut for solutions that agree with `pattern` on `units` (default: all)."""
         self._excluded.add(_key(pattern))
         chosen = None if units is None else set(units)
         coefs, variables, on = [], [], 0
@@ -132,13 +132,13 @@ class CellModel:
         self.model.no_good.add((1.0 - on, linear(coefs, variables), None))
 
     def excludes(self, pattern: Pattern) -> bool:
-        """Whether this pattern was cut off, or never was in the model."""
+        """Whether this pattern was cut off, or contradicts the cell's bounds."""
         decided = excluded(self._network, self.cell.bounds, pattern)
         return decided or _key(pattern) in self._excluded
 
 
 def encoding_of(problem: LipschitzProblem, cell: Cell, formulation: Formulation) -> Encoding:
-    """The encoding that a formulation setting means for a cell."""
+    """Return the encoding for a formulation setting and a cell."""
     if formulation != "auto":
         return formulation
     return choose_encoding(problem.tangent_network, cell.bounds, problem.norm, cell.norm)

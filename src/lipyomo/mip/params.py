@@ -1,4 +1,4 @@
-"""The numbers that mixed-integer models are tuned by."""
+"""Tuning parameters of the mixed-integer models."""
 
 from __future__ import annotations
 
@@ -7,36 +7,38 @@ import math
 from lipyomo.base.numerics.rounding import EQUAL, EXACT_TOLERANCE
 
 SHARE = 0.2
-"""Largest share of the time left for the first search, for cutting the domain, and for each half of
-probing, since the rest is for models; and of what a solver took, for the check of its claim."""
+"""Largest share of the time left for the first search, for partitioning the domain, and for each
+half of probing, since the rest is for models; also the time for checking a solver's claim, as a
+share of the solver's time."""
 SECONDS = 20.0
-"""Most time of the search, and of each half of probing, where there is much or no limit."""
+"""Time limit of the search, and of each half of probing, if that of the run is large."""
 ENOUGH_UNITS = 8
-"""Cells with no more unstable units are solved as they are: a solver is done sooner than bounds."""
+"""Cells with no more unstable units are neither bisected nor probed by semidefinite bounds: a
+solver is faster."""
 QUICK_NODES = 100
-"""Nodes for each unstable unit that a first model may take.  Trained networks of 20 to 60 units
-mostly need one to eighty; one that needs more has lost some seconds."""
+"""Node limit of the first model per unstable unit.  Trained networks of 20 to 60 units mostly need
+one to eighty; with more, some seconds are lost."""
 INTEGRALITY = EQUAL
-"""How far from an integer a switch may be: with ranges near 1, a big-M row gives way as much."""
+"""Integrality tolerance of switches; with ranges near 1, it relaxes big-M rows by as much."""
 
 SMALLEST = 1e-5
-"""Smallest range of an input or a unit, relative to ranges near 1, that tolerances of 1e-9 are
-trusted with; what is smaller relative to the terms that it sums is not brought near 1."""
+"""Smallest range of an input or a unit, relative to ranges near 1, for which tolerances of 1e-9 are
+trusted; pre-activations that are smaller relative to their terms are not scaled to 1."""
 LARGEST = 1.0 / SMALLEST
-"""Largest coefficient, relative to ranges near 1, that these are trusted with."""
+"""Largest coefficient, relative to ranges near 1, for which such tolerances are trusted."""
 ORDINARY = math.sqrt(LARGEST)
-"""Boxes that reach about as far as this, or its inverse, are measured as they are."""
+"""Inputs are not scaled if the box's largest bound is between the inverse of this and this."""
 
-# An answer is exact within `EXACT_TOLERANCE`: half of that is the solver's, the rest is room.
+# An answer is exact within `EXACT_TOLERANCE`: half of that is for the solver, the rest is margin.
 
 DOUBT = EXACT_TOLERANCE
-"""By how much a solver's claim may be off, relatively: optima without duals are widened by it; an
-attained value further above a bound refutes the solver."""
+"""Largest relative error of a solver's claim: optima without duals are widened by it, and an
+attained value that exceeds a bound by more refutes the solver."""
 TARGET_GAP = 0.5 * EXACT_TOLERANCE
-"""Relative gap asked of the solver when the exact constant is wanted."""
+"""Relative gap requested from the solver if the exact constant is wanted."""
 SAFETY = 0.2 * EXACT_TOLERANCE
 """Relative widening of a solver's dual bound, for its feasibility tolerances."""
 ENOUGH_GAP = TARGET_GAP + 2.0 * SAFETY
-"""Relative gap at which a cell is left alone; within what counts as exact."""
+"""Relative gap at which a cell is not solved further; less than `EXACT_TOLERANCE`."""
 CUTOFF_SLACK = 0.1 * EXACT_TOLERANCE
-"""Relative distance by which the cut-off stays below the value that was attained."""
+"""Relative distance of the cutoff below the attained value."""

@@ -1,8 +1,8 @@
-"""Presolve: what is found before the first model, from bounds and a search.
+"""Presolve: bounds and a primal search before the first model.
 
-Bounds of the pre-activations give a first upper end, a local search a first lower one.  Then the
-problem is scaled, and, unless a first model solves it, the domain cut into cells while that decides
-enough units.
+Bounds of the pre-activations give a first upper bound, a local search a first lower bound.  Then
+the problem is scaled and, unless a first model solves it, the domain is partitioned into cells
+while that stabilises enough units.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from lipyomo.relaxations.cascade import Cascade
 
 @dataclass(frozen=True)
 class PresolvedModel:
-    """What the models are made from.
+    """The data for the models.
 
     Attributes
     ----------
     scaled : ScaledProblem
-        The reduced problem in convenient units.
+        The scaled reduced problem.
     root : Cell
-        All of it, in these units.
+        The whole scaled problem as a cell.
     """
 
     scaled: ScaledProblem
@@ -35,7 +35,7 @@ class PresolvedModel:
 
 
 def presolve_model(run: Run) -> PresolvedModel:
-    """Bound, search and scale; the interval of `run` narrows on the way.
+    """Bound, search and scale; updates the interval of `run`.
 
     Parameters
     ----------
@@ -60,20 +60,20 @@ def presolve_model(run: Run) -> PresolvedModel:
 
 
 def partitioned(run: Run, presolved: PresolvedModel) -> tuple[list[Cell], float]:
-    """The parts of a problem, the largest bound first; the interval of `run` narrows on the way.
+    """Partition a problem into cells, by decreasing bounds; updates the interval of `run`.
 
     Parameters
     ----------
     run : Run
-        Option ``partition`` says whether there is more than one part.
+        The problem is only partitioned if the option ``partition`` is True.
     presolved : PresolvedModel
 
     Returns
     -------
     cells : list of Cell
-        They hold every value above the cutoff.
+        Cells that contain every value above the cutoff.
     cutoff : float
-        An attained value, in the units of the scaled problem.
+        An attained value, in scaled units.
     """
     settings, units, root = run.settings, presolved.scaled, presolved.root
     if not settings.options.get("partition", True):

@@ -1,9 +1,9 @@
-"""Probing: what follows from one unit being on, or off, before a solver sees the model.
+"""Probing: implications of fixing single units, before a model is built.
 
-Each unstable unit is put on either side in turn.  A side that no point of the cell has, or whose
-bound does not exceed the value attained already, is excluded, and the unit is decided.  Otherwise
-the two sides give bounds of the adjoint that arrives at the unit, one for each position of its
-switch, which are what the switch's rows need (LipMIP, eq. 73).
+Each unstable unit is fixed to either phase in turn.  A phase that no point of the cell has, or
+whose bound does not exceed the attained value, is excluded, and the unit becomes stable.
+Otherwise the two phases give bounds of the adjoint that arrives at the unit, one for each value of
+its switch, for the rows of the switch (LipMIP, eq. 73).
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ from lipyomo.relaxations.linear.limits import (
 
 
 def probed(problem: LipschitzProblem, cell: Cell, lower: float, clock: Clock) -> Cell:
-    """The cell with the units decided that probing decides, and with adjoint bounds by switch.
+    """Return the cell with units fixed by probing, and adjoint bounds for each switch value.
 
     Parameters
     ----------
     problem : LipschitzProblem
-        Reduced.
+        The reduced problem.
     cell : Cell
     lower : float
-        Values up to this one need not stay in the cell.
+        Cutoff: values up to this one may be excluded from the cell.
     clock : Clock
 
     Returns
     -------
     Cell
-        With `upper` at most `lower` if nothing better can be in it.
+        With `upper` at most `lower` if the cell can be pruned.
     """
     probe = _Probe(problem, cell, lower)
     _decided(probe, _half(clock), probe.unit)
@@ -62,12 +62,12 @@ def probed(problem: LipschitzProblem, cell: Cell, lower: float, clock: Clock) ->
 
 
 def _half(clock: Clock) -> Clock:
-    """The time that one half of probing may take."""
+    """Return a clock for one half of probing."""
     return clock.within(min(SHARE * clock.left, SECONDS))
 
 
 def _decided(probe: _Probe, clock: Clock, unit: Callable[[int, int], bool]) -> bool:
-    """Probe all unstable units as long as that decides some; True if it did."""
+    """Probe all unstable units repeatedly while that fixes some; return True if it did."""
     decided, changed = False, True
     while changed:
         changed = False
@@ -81,7 +81,7 @@ def _decided(probe: _Probe, clock: Clock, unit: Callable[[int, int], bool]) -> b
 
 
 def _by_semidefinite_bounds(probe: _Probe, clock: Clock) -> bool:
-    """Probe all unstable units by semidefinite bounds; True if that decided any."""
+    """Probe all unstable units by semidefinite bounds; return True if that fixed any."""
     bounder = CellBounder.affordable(probe.problem, probe.whole, clock)
     if bounder is None:
         return False
@@ -96,7 +96,7 @@ def _by_semidefinite_bounds(probe: _Probe, clock: Clock) -> bool:
 
 
 class _Probe:
-    """What is known so far of a cell that is being probed."""
+    """The current bounds of a cell that is probed."""
 
     def __init__(self, problem: LipschitzProblem, cell: Cell, lower: float) -> None:
         self.problem, self.whole, self._lower = problem, cell, lower
@@ -112,7 +112,7 @@ class _Probe:
         }
 
     def unit(self, i: int, k: int) -> bool:
-        """Probe both sides of one unit; True if that decided it."""
+        """Probe both phases of one unit; return True if that fixed it."""
         possible = []
         for side in (LEFT, RIGHT):
             bounds = self._with(i, k, side)
@@ -132,20 +132,20 @@ class _Probe:
         return True
 
     def is_open(self, i: int, k: int) -> bool:
-        """Whether a unit is undecided."""
+        """Whether a unit is unstable."""
         return bool(self.bounds.phases[i][k] == OPEN)
 
     @property
     def nothing_left(self) -> bool:
-        """Whether no value above the attained one can be in the cell."""
+        """Whether the cell can be pruned: it has no value above the attained one."""
         return self._exhausted or self.upper <= self._lower
 
     def drop_upper(self, upper: float) -> None:
-        """Take a bound of the cell."""
+        """Update the upper bound of the cell."""
         self.upper = min(self.upper, upper)
 
     def learn(self, i: int, k: int, off: float, on: float) -> bool:
-        """Take bounds of the cell for both sides of a unit; True if they decide it."""
+        """Use bounds of the cell for both phases of a unit; return True if they fix it."""
         self.drop_upper(max(off, on))
         if min(off, on) > self._lower or self.nothing_left:
             return False
@@ -154,14 +154,14 @@ class _Probe:
         return True
 
     def held(self, i: int, k: int, side: int) -> Phases:
-        """The phases with one unit held to one side."""
+        """Return the phases with one unit fixed to one side."""
         phases = list(self.bounds.phases)
         phases[i] = phases[i].copy()
         phases[i][k] = side
         return tuple(phases)
 
     def _with(self, i: int, k: int, side: int) -> LayerBounds:
-        """Bounds with one unit held to one side, intersected with what is known."""
+        """Return bounds with one unit fixed to one side, intersected with the known bounds."""
         held = self.held(i, k, side)
         found = preactivation_bounds(
             self.problem.network, self.whole.domain, held, relaxation=self._relaxation
@@ -173,11 +173,11 @@ class _Probe:
         return adjoint_bounds(network, bounds, self._functionals, self._relaxation)
 
     def _size(self, found: DerivativeBounds) -> float:
-        """Upper bound of the gradient's norm from bounds of its entries."""
+        """Bound the gradient's norm by bounds of its entries."""
         return float(entry_norms(found.end_lower, found.end_upper, self.problem.norm))
 
     def cell(self) -> Cell:
-        """The cell with all that was found."""
+        """Return the cell with all improved bounds."""
         if self.nothing_left:
             return replace(self.whole, upper=min(self.upper, self._lower))
         end = self._adjoints(self.bounds)
@@ -196,7 +196,7 @@ class _Probe:
 
 
 def _intersection(known: LayerBounds, found: LayerBounds, phases: Phases) -> LayerBounds:
-    """Both bounds at once, for the phases that `found` was computed for."""
+    """Intersect two bounds, for the phases for which `found` was computed."""
     lower = [np.maximum(a, b) for a, b in zip(known.lower, found.lower, strict=True)]
     upper = [np.minimum(a, b) for a, b in zip(known.upper, found.upper, strict=True)]
     empty = found.empty or any((a > b).any() for a, b in zip(lower, upper, strict=True))

@@ -1,7 +1,7 @@
 """The linear relaxation of a cell's model.
 
-The bound is recomputed from the duals of the rows, so that the solver's tolerances do not matter
-(see `lipyomo.base.numerics.lp`).
+The bound is recomputed from the row duals, so that the solver's tolerances do not matter (see
+`lipyomo.base.numerics.lp`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lipyomo.solvers.matrices import LinearModel
 
 
 def relaxed_bound(run: Run) -> bool:
-    """Drop the upper end of `run` to the optimum of the linear relaxation.
+    """Lower the upper bound of `run` to the optimum of the linear relaxation.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def relaxed_bound(run: Run) -> bool:
     model = CellModel(problem, cell, settings.formulation)
     outcome = model.solve(run, SolverOptions(), relax=True)
     run.state(formulation=model.encoding, solver=outcome.solver)
-    # Any duals give a bound, also those of a solve that was stopped.
+    # Any duals give a valid bound, even those of an interrupted solve.
     loader = outcome.results.solution_loader
     own = isinstance(loader, MatrixSolutionLoader)
     found = dual_bound(loader.model if own else compile_model(model.model), outcome)
@@ -69,7 +69,7 @@ def relaxed_bound(run: Run) -> bool:
 
 
 def dual_bound(linear: LinearModel, outcome: SolveOutcome) -> float | None:
-    """Upper bound of a maximisation from the duals of its relaxation, safe against rounding.
+    """Bound a maximisation from above by the duals of its relaxation, safe against rounding.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def dual_bound(linear: LinearModel, outcome: SolveOutcome) -> float | None:
     Returns
     -------
     float or None
-        None if the solver gives no duals, or they prove nothing.
+        None if the solver returns no duals, or they prove no finite bound.
     """
     if outcome.results.solution_loader is None:
         return None

@@ -1,10 +1,10 @@
-"""Scaling: a problem in units in which a solver's absolute tolerances mean what they say.
+"""Scaling of a problem such that a solver's absolute tolerances become relative.
 
-Solvers accept rows that are violated by some 1e-9 to 1e-6, whatever the rows' size.  Units are
-positively homogeneous, so that each may be measured in a unit of its own: its weights and bias are
-multiplied by s > 0, its outgoing weights divided by s.  Here s is a power of two that brings the
-range of the pre-activation near 1, and the outputs are measured such that the constant is near 1.
-All factors are powers of two, so that the scaled network is the same one without rounding.
+Solvers accept rows violated by some 1e-9 to 1e-6, regardless of the rows' magnitude.  Two-slope
+units are positively homogeneous, so that each can be scaled by s > 0: its weights and bias are
+multiplied by s, its outgoing weights divided by s.  Here s is a power of two that brings the range
+of the pre-activation near 1, and the outputs are scaled such that the constant is near 1.  Since
+all factors are powers of two, the scaled network is equivalent without rounding.
 """
 
 from __future__ import annotations
@@ -29,45 +29,45 @@ from lipyomo.relaxations.linear import LayerBounds
 
 @dataclass(frozen=True)
 class ScaledProblem:
-    """A reduced problem in convenient units.
+    """A scaled reduced problem.
 
     Attributes
     ----------
     problem : LipschitzProblem
-        Has the inputs and the patterns of the one it was made from.
+        With the inputs and patterns of the unscaled problem.
     unit : float
-        What the value 1 means in the units that were given; a power of two.
+        Factor from scaled to original values; a power of two.
     """
 
     problem: LipschitzProblem
     unit: float
 
     def inward(self, value: float) -> float:
-        """A value in these units."""
+        """Convert a value to scaled units."""
         return value / self.unit
 
     def outward(self, value: float) -> float:
-        """A value in the units that were given."""
+        """Convert a value to original units."""
         return value * self.unit
 
 
 def scaled(problem: LipschitzProblem, root: Cell, size: float) -> tuple[ScaledProblem, Cell]:
-    """Measure units and outputs such that ranges are near 1.
+    """Scale units and outputs such that ranges are near 1.
 
     Parameters
     ----------
     problem : LipschitzProblem
-        Reduced.
+        The reduced problem.
     root : Cell
-        All of it.
+        The whole problem as a cell.
     size : float
-        About the value of the constant; zero or infinite if nothing is known.
+        Estimate of the constant; zero or infinite if unknown.
 
     Returns
     -------
     scaled : ScaledProblem
     root : Cell
-        In the new units.
+        In scaled units.
     """
     bounds = root.bounds
     factors = [_power(sizes) for sizes in _ranges(problem, bounds)]
@@ -93,17 +93,17 @@ def scaled(problem: LipschitzProblem, root: Cell, size: float) -> tuple[ScaledPr
 
 
 def with_input_unit(network: Network, domain: Domain) -> tuple[Network, Domain, float]:
-    """The network on a box whose sides are near 1, with the same pre-activations and gradients.
+    """Scale the inputs to a box with bounds near 1, with the same pre-activations and gradients.
 
-    The inputs are measured in a power of two: the first layer's weights are multiplied by it and
-    the head's divided, which leaves the norm of the gradient as it was.  Ordinary boxes, and
-    domains that are none, stay as they are.
+    The inputs are divided by a power of two: the first layer's weights are multiplied by it and
+    the head's divided, which does not change the norm of the gradient.  Boxes of ordinary size, and
+    other domains, are not scaled.
 
     Returns
     -------
     network, domain
     unit : float
-        What the input 1 means in the units that were given.
+        Factor from scaled to original inputs.
     """
     reach = float(np.maximum(np.abs(domain.lower), np.abs(domain.upper)).max(initial=0.0))
     if not domain.is_box or not network.hidden or 1.0 / ORDINARY <= reach <= ORDINARY:
@@ -119,16 +119,15 @@ def with_input_unit(network: Network, domain: Domain) -> tuple[Network, Domain, 
 
 
 def largest_number(problem: LipschitzProblem, cell: Cell, lower: float) -> float:
-    """Largest number that a model of a cell holds, relative to ranges near 1.
+    """Return the largest number in a cell's model, relative to ranges near 1.
 
     Parameters
     ----------
     problem : LipschitzProblem
-        Scaled.
+        The scaled problem.
     cell : Cell
     lower : float
-        An attained value, in the same units: how much the gradients' terms exceed it tells how
-        much they cancel.
+        An attained value, in the same units: its ratio to the cell's bound measures cancellation.
     """
     numbers = [1.0]
     network, _, _ = with_input_unit(problem.network, cell.domain)
@@ -142,14 +141,14 @@ def largest_number(problem: LipschitzProblem, cell: Cell, lower: float) -> float
 
 
 def smallest_width(problem: LipschitzProblem, cell: Cell) -> float:
-    """Smallest range that a model of a cell has to tell from a point.
+    """Return the smallest range that a solver must resolve in a cell's model.
 
-    That is a width of the domain, or how far an unstable unit gets to either side of its kink.
+    That is a width of the domain, or the range of an unstable unit on either side of its kink.
 
     Parameters
     ----------
     problem : LipschitzProblem
-        Scaled.
+        The scaled problem.
     cell : Cell
     """
     _, domain, unit = with_input_unit(problem.network, cell.domain)
@@ -165,12 +164,12 @@ def smallest_width(problem: LipschitzProblem, cell: Cell) -> float:
 
 
 def too_fine(problem: LipschitzProblem, cell: Cell, lower: float = 0.0) -> str:
-    """Why a solver's tolerances matter in the model of a cell; empty if they do not.
+    """Return why a solver's tolerances matter in a cell's model; empty if they do not.
 
     Parameters
     ----------
     problem : LipschitzProblem
-        Scaled.
+        The scaled problem.
     cell : Cell
     lower : float, optional
         An attained value, in the same units.
@@ -183,9 +182,9 @@ def too_fine(problem: LipschitzProblem, cell: Cell, lower: float = 0.0) -> str:
 
 
 def _ranges(problem: LipschitzProblem, bounds: LayerBounds) -> list[FloatArray]:
-    """Sizes of the pre-activations, but no less than a share of the terms that they are sums of.
+    """Return magnitudes of the pre-activations, at least `SMALLEST` times those of their terms.
 
-    What cancels to nothing, but for rounding, must not be blown up.
+    So rounding errors after cancellation are not scaled up to 1.
     """
     domain = problem.domain
     reach = np.maximum(np.abs(domain.lower), np.abs(domain.upper))
@@ -199,9 +198,9 @@ def _ranges(problem: LipschitzProblem, bounds: LayerBounds) -> list[FloatArray]:
 
 
 def _power(sizes: FloatArray) -> FloatArray:
-    """Powers of two that bring sizes near 1; 1 where a size says nothing.
+    """Return powers of two that bring sizes near 1; 1 for zero or infinite sizes.
 
-    Products of three of them stay far from overflow and underflow.
+    Products of three of them are far from overflow and underflow.
     """
     usable = np.isfinite(sizes) & (sizes > 0)
     bits = np.round(np.log2(np.where(usable, sizes, 1.0)))
@@ -212,7 +211,7 @@ def _power(sizes: FloatArray) -> FloatArray:
 def _with_units(
     network: Network, factors: list[FloatArray], outputs: float, inputs: float = 1.0
 ) -> Network | None:
-    """The network with inputs, units and outputs in other measures; None if that were to round."""
+    """Return the network with scaled inputs, units and outputs; None if that is not exact."""
     before = np.full(network.input_dim, inputs)
     layers = []
     for layer, own in zip(
@@ -229,13 +228,13 @@ def _with_units(
 
 
 def _times(matrix: Matrix, rows: FloatArray, columns: FloatArray) -> Matrix:
-    """``diag(rows) @ matrix @ diag(columns)``."""
+    """Return ``diag(rows) @ matrix @ diag(columns)``."""
     scaled = scaled_rows(matrix, rows)
     return scaled * columns if isinstance(scaled, np.ndarray) else scaled @ diags_array(columns)
 
 
 def _scaled_norm(problem: LipschitzProblem) -> tuple[OutputNorm, float]:
-    """The output norm with a sole functional brought near 1, and what that divided it by."""
+    """Return the output norm with a single functional scaled near 1, and the inverse factor."""
     vertices = problem.dual_vertices
     if vertices is None or len(vertices) != 1:
         return problem.output_norm, 1.0

@@ -1,12 +1,12 @@
-"""Semidefinite bounds of a cell, and of each side of its unstable units.
+"""Semidefinite bounds of a cell, and of both phases of its unstable units.
 
-The relaxation of a model sees each product of a switch and a tangent by itself, and its bound can
-be far above the semidefinite one over all of them.  The latter bounds the constant, and decides
-units, one side of which cannot beat what is attained.
+The linear relaxation of a model treats each product of a switch and a tangent separately, and its
+bound can be far above the semidefinite one of all products.  The latter bounds the constant, and
+fixes units one phase of which cannot exceed the attained value.
 
-The model itself does not know it.  As a bound of its objective, or as cuts ``value <= U_0 + (U_1 -
-U_0) a`` with bounds of the two sides of a unit with switch a, it would make all relaxations above
-it look alike, and solvers could not tell which node or switch is worth looking at.
+It is not added to the model.  As a bound of the objective, or as cuts ``value <= U_0 + (U_1 - U_0)
+a`` with bounds of the two phases of a unit with switch a, it would make all weaker relaxation
+values equal, so that solvers could not rank nodes and branching candidates.
 
 All these bounds are proved from the weights, with rounding accounted for.
 """
@@ -31,15 +31,15 @@ from lipyomo.relaxations.semidefinite.choice import root_cost
 
 
 class CellBounder:
-    """Proved upper bounds of a cell under any phases.
+    """Proved upper bounds of a cell for any phases.
 
     Parameters
     ----------
     problem : LipschitzProblem
-        Reduced (and scaled).
+        The reduced (and scaled) problem.
     cell : Cell
     clock : Clock
-        Bounds that are not begun in time are infinite.
+        Once it has expired, `upper` returns its `limit`.
     """
 
     def __init__(self, problem: LipschitzProblem, cell: Cell, clock: Clock) -> None:
@@ -54,7 +54,7 @@ class CellBounder:
 
     @classmethod
     def affordable(cls, problem: LipschitzProblem, cell: Cell, clock: Clock) -> CellBounder | None:
-        """A bounder, unless there are too many targets or a bound would take too long."""
+        """Return a bounder; None if there are too many targets or a bound takes too long."""
         try:
             found = cls(problem, cell, clock)
         except LipyomoError:
@@ -65,13 +65,13 @@ class CellBounder:
         return found if fits and cell.bounds.unstable else None
 
     def upper(self, phases: FlatPhases, limit: float = math.inf) -> float:
-        """Bound of all targets, at most `limit`.
+        """Return an upper bound of all targets, at most `limit`.
 
         Parameters
         ----------
         phases : ndarray of int8, shape (N,)
         limit : float, optional
-            What is known already.
+            A known upper bound.
         """
         form = self.system.form(phases)
         if not form.units.size:
@@ -95,7 +95,7 @@ class CellBounder:
 
 
 def unstable_units(phases: tuple[np.ndarray, ...]) -> list[tuple[int, int]]:
-    """Layer and number of each unstable unit."""
+    """Return layer and index of each unstable unit."""
     return [
         (i, k) for i, layer in enumerate(phases) for k in np.flatnonzero(layer == OPEN).tolist()
     ]

@@ -1,4 +1,4 @@
-"""The point that attains a run's lower end, as models of cells see it."""
+"""The witness of a run's lower bound, for the models of cells."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lipyomo.problems.run import Run
 
 @dataclass(frozen=True, eq=False)
 class WitnessInCells:
-    """What is attained, in the units of a scaled problem.
+    """The attained value and its point, in the units of a scaled problem.
 
     Attributes
     ----------
@@ -29,18 +29,18 @@ class WitnessInCells:
 
     @property
     def value(self) -> float:
-        """What is attained."""
+        """The attained value."""
         return self.units.inward(self.run.lower)
 
     def value_left(self, model: CellModel, cell: Cell) -> float:
-        """The witness's value if the model still has to account for it, else zero."""
+        """Return the witness's value if its pattern is still in the model, otherwise zero."""
         x = self._point(cell)
         if x is None or model.excludes(self.units.problem.network.pattern(x)):
             return 0.0
         return self.value
 
     def _point(self, cell: Cell) -> FloatArray | None:
-        """The witness's point in the reduced problem, if it lies in the cell."""
+        """Return the witness's point in the reduced problem, if it lies in the cell."""
         witness = self.run.witness
         if witness is None or witness.rest is not None or not self._covers(cell, witness):
             return None
@@ -48,7 +48,7 @@ class WitnessInCells:
         return x if bool(cell.domain.contains(x)) else None
 
     def _covers(self, cell: Cell, witness: Witness) -> bool:
-        """Whether the functionals that are left in the cell reach the witness's value."""
+        """Whether the cell's remaining functionals attain the witness's value."""
         if cell.norm is self.units.problem.output_norm:
             return True
         x = self.run.problem.reduced.reduce_point(witness.x)
@@ -59,7 +59,7 @@ class WitnessInCells:
         return found.value >= self.units.inward(witness.value) * (1.0 - 1e-9)
 
     def start(self, model: CellModel, cell: Cell) -> Any:
-        """The witness as a start, if it lies in the cell and is not cut off."""
+        """Return the witness as a warm start, if it lies in the cell and is not cut off."""
         x = self._point(cell)
         if x is None:
             return None
