@@ -1,4 +1,4 @@
-"""Decisions about a model over data, from Lipschitz constants: robustness, monotone inputs."""
+"""Decisions about a model on data, by Lipschitz constants: robustness and monotone inputs."""
 
 from lipyomo.analyses.certification.classifier import Classifier
 from lipyomo.analyses.certification.monotone import (

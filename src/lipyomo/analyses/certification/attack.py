@@ -1,8 +1,8 @@
 """Adversarial examples: the nearest point of another class that a search finds.
 
-Gradient steps on the margins from several starts, projected onto a ball that grows until it holds
-an example, and then shrinks as long as it does; what is found is pulled back to the centre as far
-as it stays in the other class.
+Gradient steps on the margins from several starts are projected onto a ball.  The ball grows until
+it contains an example, and then shrinks as long as it does.  An example is moved towards the centre
+as far as it stays in the other class.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from lipyomo.analyses.certification.classifier import Classifier
 from lipyomo.base.arrays import FloatArray
 
 STARTS = 4
-"""Points for each rival class in one search for an example: nearer examples against time."""
+"""The number of points for each rival class in one search: more find nearer examples."""
 STEPS = 24
-"""Gradient steps of each of these points."""
+"""The number of gradient steps of each point."""
 DOUBLINGS = 8
-"""How often the radius that was asked for is doubled, for examples and for the certified radius."""
+"""How often the given radius is doubled, for examples and for the certified radius."""
 
 ROUNDED = 12
-"""Bits of a distance that are left to the rounding of outputs: else it would decide the class."""
+"""Bits of a distance that are not resolved: there, rounding of outputs would decide the class."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class Example:
     ----------
     point : ndarray, shape (d,)
     distance : float
-        From the centre, rounded up.
+        The distance from the centre, rounded up.
     label : int
-        Its class.
+        The class of the point.
     """
 
     point: FloatArray
@@ -46,7 +46,7 @@ class Example:
 def find_example(
     classifier: Classifier, x: FloatArray, label: int, radius: float, rng: np.random.Generator
 ) -> Example | None:
-    """The nearest adversarial example found, within `radius` or some multiple of it.
+    """Search for a near adversarial example, within `radius` or a multiple of it.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def find_example(
     label : int
         The class of x.
     radius : float
-        First radius that is searched; it doubles until an example turns up.
+        The first radius that is searched; it is doubled until an example is found.
     rng : numpy Generator
 
     Returns
@@ -73,7 +73,7 @@ def find_example(
 def _nearer(
     classifier: Classifier, x: FloatArray, label: int, example: Example, rng: np.random.Generator
 ) -> Example:
-    """Search smaller balls as long as they hold an example."""
+    """Search smaller balls as long as they contain an example."""
     for _ in range(6):
         again = _search(classifier, x, label, 0.97 * example.distance, rng)
         if again is None or again.distance >= example.distance:
@@ -85,7 +85,7 @@ def _nearer(
 def _search(
     classifier: Classifier, x: FloatArray, label: int, radius: float, rng: np.random.Generator
 ) -> Example | None:
-    """Look for an example in one ball."""
+    """Search for an example in one ball."""
     rows = classifier.functionals(label)
     count = len(rows)
     aims = np.repeat(np.arange(count), STARTS)
@@ -108,7 +108,7 @@ def _search(
 
 
 def pulled(classifier: Classifier, x: FloatArray, label: int, point: FloatArray) -> Example:
-    """The example nearest to x on the segment from x to `point`, by bisection."""
+    """Find the nearest example to x on the segment from x to `point`, by bisection."""
     low, high = 0.0, 1.0
     for _ in range(np.finfo(np.float64).nmant - ROUNDED):
         middle = 0.5 * (low + high)
@@ -118,6 +118,6 @@ def pulled(classifier: Classifier, x: FloatArray, label: int, point: FloatArray)
             low = middle
     nearest = x + high * (point - x)
     found = int(classifier.predict(nearest[None])[0])
-    if found == label:  # a hair too near, by rounding
+    if found == label:  # slightly too near, by rounding
         nearest, found = point, int(classifier.predict(point[None])[0])
     return Example(nearest, float(classifier.distance(x, nearest[None])[0]), found)

@@ -1,8 +1,9 @@
 """A network as a classifier: classes, margins, and balls around points.
 
-The class of x is the largest output; with a single output y it is 1 where y is above a threshold,
-else 0: above 0.5 if y is a probability, else above 0.  The margins of class i at x are
-``f_i(x) - f_j(x)`` for j != i; with a single output f is (0, y - threshold), or (0, the logit).
+The class of x is that of the largest output.  With a single output y, it is 1 if y is above a
+threshold, else 0; the threshold is 0.5 if y is a probability, else 0.  The margins of class i at x
+are ``f_i(x) - f_j(x)`` for j != i; with a single output, f is (0, y - threshold), or (0, the
+logit).
 """
 
 from __future__ import annotations
@@ -30,25 +31,25 @@ from lipyomo.relaxations.linear import preactivation_bounds
 from lipyomo.relaxations.linear.params import PARAMS as BOUNDS
 
 ROOM = 1e-6
-"""How far beyond [0, 1] bounds of a probability may round."""
+"""How far bounds of a probability may be outside [0, 1] by rounding."""
 
 
 class Classifier:
-    """A network, the norm in which perturbations are measured, and the box of valid inputs.
+    """A network, the norm of perturbations, and the box of valid inputs.
 
     Parameters
     ----------
     network : Network
-        With one output a class, or a single output.
+        With one output for each class, or a single output.
     norm : {'linf', 'l2', 'l1'} or OutputNorm, optional
-        A linear norm on the inputs is known by its dual ball.
+        A linear norm of the inputs is given by its dual ball.
     clip : (lower, upper), optional
-        Box of valid inputs: no perturbation leaves it.
+        The box of valid inputs; perturbed inputs stay in it.
     weights : array_like, shape (d,), or float, optional
         Perturbations s are measured by ``|s / weights|``.
     threshold : float, optional
-        Class 1 is where the single output is above it.  By default 0.5 if the network ends in a
-        sigmoid, or its output lies in [0, 1] whatever its inputs are, else 0.
+        The class is 1 if the single output is above it.  The default is 0.5 if the network ends
+        with a sigmoid, or its output is in [0, 1] for all inputs, else 0.
 
     Attributes
     ----------
@@ -59,9 +60,9 @@ class Classifier:
     threshold : float or None
         None with several outputs.
     is_probability : bool
-        Whether the single output lies in [0, 1] whatever the inputs are.
+        Whether the single output is in [0, 1] for all inputs.
     decision : str
-        What decides, such as ``class 1 if y > 0.5``.
+        The rule that decides, such as ``class 1 if y > 0.5``.
     """
 
     def __init__(
@@ -91,48 +92,48 @@ class Classifier:
         self._global: dict[int, FloatArray] = {}
 
     def check(self, x: FloatArray, label: float | None) -> FloatArray:
-        """The row as a point; `DataError` if it is none."""
+        """Return the row as a point; raise `DataError` if it is not valid."""
         point = data_point(x, self.clip)
         if label is not None and class_of(label) >= self.classes:
             raise DataError(f"the label {label:g} is none of the {self.classes} classes")
         return point
 
     def predict(self, points: FloatArray) -> np.ndarray:
-        """Classes of points (n, d), shape (n,)."""
+        """Return the classes of points (n, d), shape (n,)."""
         return np.asarray(np.argmax(self.network.forward(points), axis=-1))
 
     def class_of_outputs(self, outputs: FloatArray) -> int:
-        """The class by the outputs of the network as it was given, shape (m,)."""
+        """Return the class for outputs (m,) of the original network."""
         if self.threshold is not None:
             return int(outputs[0] > self.threshold)
         return int(np.argmax(outputs))
 
     def ball(self, x: FloatArray, radius: float) -> Domain:
-        """All valid inputs within `radius` of x, as a domain that holds every one of them."""
+        """Return a domain that contains all valid inputs within `radius` of x."""
         return self.metric.ball(x, radius, self.clip)
 
     def distance(self, x: FloatArray, points: FloatArray) -> FloatArray:
-        """Distances of points (n, d) from x, rounded up, shape (n,)."""
+        """Return the distances of points (n, d) from x, rounded up, shape (n,)."""
         return self.metric.distance(points - x)
 
     def rivals(self, label: int) -> np.ndarray:
-        """The other classes."""
+        """Return the other classes."""
         return np.delete(np.arange(self.classes), label)
 
     def functionals(self, label: int) -> FloatArray:
-        """Rows ``e_i - e_j`` for the rivals j of class i, shape (classes - 1, classes)."""
+        """Return rows ``e_i - e_j`` for the rivals j of class i, shape (classes - 1, classes)."""
         eye = np.eye(self.classes)
         return np.asarray(eye[label] - eye[self.rivals(label)])
 
     def margins(self, points: FloatArray, label: int) -> FloatArray:
-        """Margins at points (n, d), shape (n, classes - 1)."""
+        """Return the margins at points (n, d), shape (n, classes - 1)."""
         values = self.network.forward(np.atleast_2d(points))
         return np.asarray(values[:, [label]] - values[:, self.rivals(label)])
 
     def least_margins(self, domain: Domain, label: int) -> FloatArray:
-        """Lower bounds of the margins over a domain (which may be one point), with rounding.
+        """Bound the margins over a domain (perhaps a single point) from below, with rounding.
 
-        The margins are the pre-activations of one more layer, and bounded with the others.
+        The margins are the pre-activations of an additional layer, and bounded with the others.
         """
         if label not in self._with_margins:
             rows = self.functionals(label)
@@ -143,7 +144,7 @@ class Classifier:
 
     @with_one_blas_thread
     def global_constants(self, label: int) -> FloatArray:
-        """Upper bounds of ``L(f_i - f_j)`` over all valid inputs, shape (classes - 1,)."""
+        """Return upper bounds of ``L(f_i - f_j)`` over all valid inputs, shape (classes - 1,)."""
         if label not in self._global:
             problems = (
                 self.metric.problem(self.network, None, np.inf, self.clip, functional(c))
@@ -157,10 +158,10 @@ class Classifier:
     def problem(
         self, x: FloatArray, radius: float, label: int, least: FloatArray
     ) -> LipschitzProblem:
-        """The problem whose constant over a ball is the largest ``L(f_i - f_j) / least_j``.
+        """Return the problem whose constant over a ball is the largest ``L(f_i - f_j) / least_j``.
 
-        One constant so decides all rivals: if it is below 1 / r, no margin that is at least
-        `least` at the centre of a ball of radius r vanishes in it.
+        In this way one constant decides all rivals: if it is below 1 / r, no margin that is at
+        least `least` at the centre of a ball of radius r vanishes in the ball.
 
         Parameters
         ----------
@@ -176,7 +177,7 @@ class Classifier:
 
 
 def _threshold(given: float | None, is_probability: bool) -> float:
-    """The threshold of a single output."""
+    """Return the threshold of a single output."""
     if given is None:
         return 0.5 if is_probability else 0.0
     found = real_number(given, "the threshold", LipyomoError)
@@ -187,7 +188,7 @@ def _threshold(given: float | None, is_probability: bool) -> float:
 
 
 def _is_probability(network: Network) -> bool:
-    """Whether the one output lies in [0, 1] whatever the inputs are, but for rounding."""
+    """Return whether the single output is in [0, 1] for all inputs, up to rounding."""
     seen = Network([*network.layers, Layer(np.ones((1, 1)), np.zeros(1), 0.0, 1.0)])
     bounds = preactivation_bounds(seen, AllSpace(network.input_dim), relaxation="interval")
     low, high = float(bounds.lower[-1][0]), float(bounds.upper[-1][0])
@@ -195,7 +196,7 @@ def _is_probability(network: Network) -> bool:
 
 
 def _logit(network: Network) -> Network | None:
-    """The network before its final sigmoid, if its output is that and nothing else."""
+    """Return the network before its final sigmoid, if its output is exactly that of a sigmoid."""
     *before, last = network.hidden or (None,)
     head = network.head
     if last is None or last.units != 1 or not last.curves:
@@ -209,10 +210,10 @@ def _logit(network: Network) -> Network | None:
 
 
 def _two_class(network: Network, threshold: float) -> tuple[Network, str]:
-    """Two outputs for a network of one, and what decides; no number rounds."""
+    """Turn one output into two without rounding; also return the rule that decides."""
     rows, shift = np.array([[0.0], [1.0]]), np.array([0.0, -threshold])
     decision, logit = f"class 1 if y > {threshold:g}", None
-    if threshold == 0.5:  # where a sigmoid is above 0.5 its argument is positive, and only there
+    if threshold == 0.5:  # a sigmoid is above 0.5 if and only if its argument is positive
         logit = _logit(network)
     if logit is not None:
         network, shift = logit, np.zeros(2)

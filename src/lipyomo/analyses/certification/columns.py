@@ -1,7 +1,7 @@
-"""Which column of a table is what: inputs in the network's order, labels, and what is left out.
+"""The meaning of the columns of a table: inputs in the network's order, labels, and unused ones.
 
-Nothing is guessed: columns are matched by their names, and where names do not decide, the table is
-refused with its header.
+Nothing is guessed: columns are matched by their names, and if names are not sufficient, the table
+is rejected with a message that shows its header.
 """
 
 from __future__ import annotations
@@ -17,35 +17,35 @@ from lipyomo.base.errors import LipyomoError
 from lipyomo.networks.naming import Names
 
 Column = str | int
-"""A column by its name, or by its number from 0 on (negative ones from the end)."""
+"""A column by its name, or by its index from 0 (negative ones count from the end)."""
 
 LABELS = re.compile("labels?|targets?|class|classes", re.IGNORECASE)
-"""Names of columns of labels."""
+"""Names of columns with labels."""
 
 OUTCOME = re.compile("y", re.IGNORECASE)
-"""The name of a column of labels where no other is called so: coordinates have it as well."""
+"""The name of a column with labels, unless it is an input: coordinates are called so as well."""
 
 NUMBERING = re.compile(r"|unnamed: ?\d+|id|index", re.IGNORECASE)
-"""Names of columns that only number the rows; no input unless the network or the caller says so."""
+"""Names of columns that only number the rows; they are inputs only if this is said explicitly."""
 
 SHOWN = 12
-"""Columns of a header that messages show."""
+"""The largest number of columns that messages show."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """What the columns of a table were taken for.
+    """How the columns of a table were interpreted.
 
     Attributes
     ----------
     inputs : tuple of int
         The column of each input of the network.
     labels : tuple of int
-        None, one, or one a class (one-hot).
+        No column, one, or one for each class (one-hot).
     names : tuple of str, or None
-        Of all columns.
+        The names of all columns.
     count : int
-        Their number.
+        The number of columns.
     """
 
     inputs: tuple[int, ...]
@@ -55,12 +55,12 @@ class Columns:
 
     @property
     def input_names(self) -> Names | None:
-        """The names of the inputs' columns, if all have one of their own."""
+        """The names of the inputs' columns, if they are all different and not empty."""
         found = () if self.names is None else tuple(self.names[k] for k in self.inputs)
         return found if found and all(found) and len(set(found)) == len(found) else None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data: names, or numbers where there are no names."""
+        """Return plain data: names, or indices if there are no names."""
         used = {*self.inputs, *self.labels}
         others = [k for k in range(self.count) if k not in used]
         groups = {"inputs": self.inputs, "label": self.labels, "left_out": others}
@@ -70,7 +70,7 @@ class Columns:
         }
 
     def describe(self) -> str:
-        """One line: ``inputs th, om; label y; left out (unnamed)``."""
+        """Return one line, such as ``inputs th, om; label y; left out (unnamed)``."""
         parts = []
         for kind, which in self.to_dict().items():
             if which or kind == "label":
@@ -84,7 +84,7 @@ def _listed(which: Sequence[Column]) -> str:
 
 
 class TableError(LipyomoError):
-    """The columns of a table are not those of the network, or it is not clear which are."""
+    """The columns of a table do not match the network, or not uniquely."""
 
 
 def read_columns(
@@ -96,29 +96,29 @@ def read_columns(
     label: Column | Sequence[Column] | None = None,
     labelled: bool = False,
 ) -> Columns:
-    """Find out which column is what.
+    """Determine the meaning of each column.
 
     Parameters
     ----------
     header : sequence of str, or None
-        Names of the columns, empty where one has none.
+        The names of the columns, empty for those without one.
     count : int
-        Their number.
+        The number of columns.
     network_names : tuple of str, or None
-        Names of the network's inputs.
+        The names of the network's inputs.
     size : int
-        Their number.
+        The number of inputs.
     inputs : sequence of str or int, optional
         The columns of the inputs, in the network's order.
     label : str, int, or sequence of them, optional
-        The column of labels, or one a class; ``none`` says that there is none.
+        The column of labels, or one for each class; ``none`` if there is none.
     labelled : bool, optional
-        Whether labels come from elsewhere.
+        Whether labels are given separately.
 
     Raises
     ------
     TableError
-        If columns are missing, or it is not clear which are meant.
+        If columns are missing or ambiguous.
     """
     table = _Table(None if header is None else tuple(n.strip() for n in header), count)
     chosen = None if inputs is None else [table.place(name) for name in inputs]
@@ -140,13 +140,13 @@ def read_columns(
 
 
 class _Table:
-    """A header, and the messages that show it."""
+    """A header, and the error messages that show it."""
 
     def __init__(self, names: Names | None, count: int) -> None:
         self.names, self.count = names, count
 
     def wrong(self, what: str, remedy: str = "") -> TableError:
-        """The error that shows the header and says how to name columns."""
+        """Return an error that shows the header and explains how to name columns."""
         if self.names is None:
             head = f"the table has {self.count} columns without names"
             ways = "--inputs 0,1,... and --label-column -1 say which are which, by numbers from 0"
@@ -161,7 +161,7 @@ class _Table:
         return TableError(f"{what}: {head}.  Remedy: {remedy or ways}")
 
     def place(self, column: Column) -> int:
-        """The number of a column that was named."""
+        """Return the index of a column."""
         if isinstance(column, str) and self.names is not None and column in self.names:
             if self.names.count(column) > 1:
                 raise self.wrong(f"two columns are called '{column}'")
@@ -172,7 +172,7 @@ class _Table:
         return number % self.count
 
     def named(self, wanted: Names) -> list[int]:
-        """The columns of the network's inputs, by their names."""
+        """Return the columns of the network's inputs, by their names."""
         names = self.names or ()
         missing = [name for name in wanted if name not in names]
         if missing:
@@ -183,7 +183,7 @@ class _Table:
         return [self.place(name) for name in wanted]
 
     def check_order(self, chosen: list[int], known: Names | None) -> None:
-        """Refuse columns that have the network's names in another order."""
+        """Reject columns that have the network's names in another order."""
         if self.names is None or known is None:
             return
         own = [self.names[k] for k in chosen]
@@ -200,7 +200,7 @@ class _Table:
         inputs: Sequence[str],
         labelled: bool,
     ) -> list[int]:
-        """The columns of labels, which are no inputs; where labels come from elsewhere, too."""
+        """Return the columns of labels, which are not inputs even if labels are given otherwise."""
         if label is not None:
             several = [label] if isinstance(label, str | int) else list(label)
             if several == ["none"] and "none" not in (self.names or ()):
@@ -216,7 +216,7 @@ class _Table:
         return []
 
     def rest(self, labels: Sequence[int], size: int) -> list[int]:
-        """The columns that are left for the inputs, if they are as many."""
+        """Return the remaining columns as inputs, if there are as many."""
         names = self.names
         left = [k for k in range(self.count) if k not in labels]
         if names is not None:

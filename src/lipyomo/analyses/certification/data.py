@@ -1,4 +1,4 @@
-"""What all decisions over data share: points, rows and reports, parallel work, onnxruntime."""
+"""Common parts of all decisions on data: points, rows and reports, parallel work, onnxruntime."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 Clip = tuple[float | FloatArray, float | FloatArray]
 
 OnnxSource = str | Path | tuple[Any, ...]
-"""An ONNX file, maybe with the node at which it was cut, and maybe with values of inputs."""
+"""An ONNX file, optionally with the node at which it was cut and with values of inputs."""
 
 
 class DataError(LipyomoError):
@@ -44,12 +44,12 @@ class DataError(LipyomoError):
 
 
 def data_points(inputs: npt.ArrayLike) -> FloatArray:
-    """Inputs as points, shape (n, d).
+    """Return inputs as points, shape (n, d).
 
     Raises
     ------
     LipyomoError
-        If they are not one row a point.
+        If they do not have one row for each point.
     """
     points = real_numbers(inputs, "the inputs", LipyomoError, copy=False)
     if points.ndim < 2:
@@ -58,12 +58,12 @@ def data_points(inputs: npt.ArrayLike) -> FloatArray:
 
 
 def class_of(label: float) -> int:
-    """A label as the number of a class.
+    """Return a label as the index of a class.
 
     Raises
     ------
     DataError
-        If it is no whole number from 0 on.
+        If it is not a whole number from 0 on.
     """
     if not (math.isfinite(label) and label == math.floor(label) and label >= 0):
         raise DataError("the row's label is missing, or no whole number from 0 on")
@@ -71,17 +71,17 @@ def class_of(label: float) -> int:
 
 
 def clip_box(clip: Clip | None, d: int) -> Box:
-    """The box of valid inputs, all of R^d without one."""
+    """Return the box of valid inputs, or all of R^d by default."""
     return Box(*read_clip(clip), d)
 
 
 def data_point(row: npt.ArrayLike, clip: Box) -> FloatArray:
-    """A row as a point of the box of valid inputs, shape (d,).
+    """Return a row as a point of the box of valid inputs, shape (d,).
 
     Raises
     ------
     DataError
-        If it is none.
+        If it is not one.
     """
     point = np.asarray(row, dtype=np.float64).reshape(-1)
     if point.size != clip.dimension:
@@ -99,7 +99,7 @@ def data_point(row: npt.ArrayLike, clip: Box) -> FloatArray:
 
 @dataclass(frozen=True)
 class ReportRow:
-    """What is known of one row of a report.
+    """The result for one row of a report.
 
     Attributes
     ----------
@@ -120,18 +120,18 @@ class ReportRow:
     error: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data; infinities become None."""
+        """Return plain data; infinities become None."""
         found: dict[str, Any] = plain(asdict(self))
         return found
 
     @classmethod
     def from_dict(cls, row: dict[str, Any]) -> Self:
-        """The row that `to_dict` has written.
+        """Return the row that `to_dict` has written.
 
         Raises
         ------
         DataError
-            If an entry is missing, or of another type; the message names it.
+            If an entry is missing or has another type; the message names it.
         """
         entries = PlainEntries(row, "the row", DataError)
         known: dict[str, Any] = {}
@@ -153,38 +153,38 @@ _READERS: dict[str, Callable[[PlainEntries, str], Any]] = {
     "str": PlainEntries.text,
     "list[float]": lambda entries, name: entries.vector(name).tolist(),
 }
-"""How the fields of rows are read, by their types."""
+"""The functions that read fields of rows, by their types."""
 
 
 class Report(ABC):
-    """Rows, and what they add up to.
+    """Rows and their summary.
 
     Attributes
     ----------
     rows : tuple
-        Each with a `verdict`, None where it could not be used, and a method `to_dict`.
+        Each has a `verdict`, which is None if the row could not be used, and a method `to_dict`.
     """
 
     rows: tuple[Any, ...]
 
     def count(self, verdict: StrEnum) -> int:
-        """Number of rows with a verdict."""
+        """Return the number of rows with a verdict."""
         return sum(row.verdict is verdict for row in self.rows)
 
     @abstractmethod
     def summary(self) -> dict[str, Any]:
-        """Counts and shares, as plain data."""
+        """Return counts and shares, as plain data."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Summary and rows as plain data."""
+        """Return the summary and rows as plain data."""
         return {"summary": self.summary(), "rows": [row.to_dict() for row in self.rows]}
 
     def to_frame(self) -> DataFrame:
-        """The rows as a pandas frame."""
+        """Return the rows as a pandas frame."""
         return frame_of(row.to_dict() for row in self.rows)
 
     def reasons(self) -> dict[str, int]:
-        """Why rows could not be used, and how many of them."""
+        """Return the reasons why rows could not be used, with counts."""
         return dict(Counter(row.error for row in self.rows if row.error is not None))
 
 
@@ -193,7 +193,7 @@ Found = TypeVar("Found", bound=ReportRow)
 
 
 class RowTask(ABC, Generic[Job, Found]):
-    """What travels to a worker once, and decides rows there.
+    """A task that is sent to each worker once, and decides rows there.
 
     Attributes
     ----------
@@ -204,14 +204,14 @@ class RowTask(ABC, Generic[Job, Found]):
 
     @abstractmethod
     def blank(self, job: Job) -> Found:
-        """The row of a job of which nothing is known."""
+        """Return the row of a job without results."""
 
     @abstractmethod
     def decide(self, job: Job) -> Found:
         """Decide one row."""
 
     def __call__(self, job: Job) -> Found:
-        """Decide one row, or say why it cannot be used."""
+        """Decide one row, or record why it cannot be used."""
         start = time.monotonic()
         try:
             row = self.decide(job)
@@ -220,11 +220,11 @@ class RowTask(ABC, Generic[Job, Found]):
         return replace(row, seconds=time.monotonic() - start)
 
     def __getstate__(self) -> dict[str, Any]:
-        """An executor stays in its process."""
+        """Drop the executor, which stays in its process."""
         return {**vars(self), "settings": replace(self.settings, executor=None)}
 
     def run(self, jobs: Sequence[Job]) -> Iterator[Found]:
-        """Rows as they are decided."""
+        """Yield rows as they are decided."""
         with self.settings.pool(len(jobs)) as pool:
             for position, found in pool.run(self, jobs):
                 if isinstance(found, LipyomoError):
@@ -234,21 +234,21 @@ class RowTask(ABC, Generic[Job, Found]):
 
 
 class RuntimeValues:
-    """Outputs by onnxruntime, of the file that a network came from as it is when this is made.
+    """Outputs by onnxruntime, of the file that a network was loaded from.
 
-    It travels to other processes by the file's name: they read it again, and refuse another
-    content.
+    Other processes receive the file's name and read it again; they reject it if its content has
+    changed since this object was created.
 
     Parameters
     ----------
     source : path, (path, output) or (path, output, fixed)
     inputs : int
-        How many the network takes.
+        The number of inputs of the network.
 
     Raises
     ------
     LipyomoError
-        If the file cannot be read or run, or is another network's.
+        If the file cannot be read or run, or belongs to another network.
     """
 
     def __init__(self, source: OnnxSource, inputs: int) -> None:
@@ -264,7 +264,7 @@ class RuntimeValues:
         self._runtime: Runner | None = runtime
 
     def __call__(self, point: FloatArray) -> FloatArray:
-        """The outputs at a point, flattened."""
+        """Evaluate the outputs at a point, flattened."""
         if self._runtime is None:
             self._runtime, digest = self._opened()
             if digest != self._digest:
@@ -275,11 +275,11 @@ class RuntimeValues:
         return self._runtime(point)[0]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Sessions stay in their process."""
+        """Drop the session, which stays in its process."""
         return vars(self) | {"_runtime": None}
 
     def _opened(self) -> tuple[Runner, bytes]:
-        """The file in onnxruntime, and the digest of its content, external data included."""
+        """Open the file in onnxruntime; also return a digest of its content with external data."""
         from lipyomo.formats.onnx.read import read_model
         from lipyomo.formats.onnx.runtime import open_runtime
 

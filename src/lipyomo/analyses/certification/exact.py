@@ -1,8 +1,9 @@
-"""The least margin over a ball by a mixed-integer program over the forward blocks, and its proof.
+"""The least margin over a ball by a mixed-integer program with the forward blocks, and its proof.
 
-What a solver claims is checked by branch and bound: where no unit ``relu(1 - margin / floor)`` of a
-further layer has a slope of 1 / r in a ball of radius r around a point where it is off, it stays
-below one in the ball, and the margin positive.
+The solver's claim is checked by branch and bound.  An additional layer has units
+``relu(1 - margin / floor)``, which are zero at the centre of a ball of radius r.  If their
+Lipschitz constant over the ball is below 1 / r, they stay below one there, and margins are
+positive.
 """
 
 from __future__ import annotations
@@ -27,21 +28,21 @@ from lipyomo.problems.problem import LipschitzProblem
 
 @dataclass(frozen=True)
 class LeastMargin:
-    """What a solver says of one margin over a domain.
+    """A solver's result for one margin over a domain.
 
     Attributes
     ----------
     bound : float
-        The solver's dual bound less its tolerance; -inf where it has none, or the domain is no
+        The solver's dual bound minus its tolerance; -inf if it has none, or the domain is not a
         polyhedron.
     point : ndarray or None
         The solver's best point, inside the domain.
     basis : str
-        Solver and tolerance.
+        The solver and its tolerance.
     doubt : bool
-        Whether tolerances matter too much for the solver's word to be taken.
+        Whether tolerances matter too much to trust the solver.
     seconds : float
-        What the solver took.
+        The time of the solver.
     """
 
     bound: float = -np.inf
@@ -67,9 +68,9 @@ def least_margin(
     domain : Domain
     label : int
     rival : int
-        Number of the rival among the others.
+        The index of the rival among the other classes.
     solver : str
-        A name of ``solvers.toml`` or ``auto``.
+        A name in ``solvers.toml``, or ``auto``.
     seconds : float
 
     Returns
@@ -95,7 +96,7 @@ def least_margin(
     model.margin = pyo.Objective(expr=model.net.outputs[0])
     options = SolverOptions(time_limit=max(seconds, 0.01), integrality_tolerance=INTEGRALITY)
     outcome = solve_model(model, solver, options)
-    if outcome.status is SolveStatus.INTERRUPTED:  # by Ctrl-C, which the solver has heard
+    if outcome.status is SolveStatus.INTERRUPTED:  # by Ctrl-C, which the solver has received
         raise KeyboardInterrupt
     point = None
     if outcome.incumbent is not None:
@@ -120,7 +121,7 @@ def proves_positive(
     least: FloatArray,
     seconds: float,
 ) -> bool:
-    """Whether branch and bound proves that all margins stay positive in a ball.
+    """Return whether branch and bound proves that all margins stay positive in a ball.
 
     Parameters
     ----------
@@ -129,13 +130,13 @@ def proves_positive(
     radius : float
     label : int
     claimed : ndarray, shape (classes - 1,)
-        Lower bounds of the margins over the ball on a solver's word; positive.
+        Lower bounds of the margins over the ball as claimed by a solver; positive.
     least : ndarray, shape (classes - 1,)
-        Proved ones at the centre.
+        Proved lower bounds of the margins at the centre.
     seconds : float
-        What the solver took: it is a share of this, and a moment more.
+        The time of the solver; the proof may take a share of it, plus a short time.
     """
-    floor = np.exp2(np.floor(np.log2(claimed)) - 1.0)  # powers of two round nothing
+    floor = np.exp2(np.floor(np.log2(claimed)) - 1.0)  # powers of two cause no rounding
     if not (np.isfinite(floor) & (floor > 0) & (floor <= least)).all():
         return False
     below = Layer(-classifier.functionals(label) / floor[:, None], np.ones(floor.size), 0.0, 1.0)

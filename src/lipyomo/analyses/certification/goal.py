@@ -1,4 +1,4 @@
-"""Constants that only have to be compared with a number."""
+"""Bounding constants that only have to be compared with a number."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def bound_until(
     Returns
     -------
     Result
-        Interrupted if it was decided before the method came to its own end.
+        Interrupted if this was decided before the method finished.
 
     Raises
     ------
     KeyboardInterrupt
-        As `unless_interrupted`.
+        See `unless_interrupted`.
     """
     latest = [math.inf, 0.0]
 
@@ -46,12 +46,12 @@ def bound_until(
         time_limit=seconds, progress=watch, should_stop=decided, workers=1, attain=False
     )
     result = solve(problem, method, settings)
-    # Ctrl-C may come when all is known but proofs: then the rows that follow are not begun.
+    # Ctrl-C may come when only proofs are missing: then later rows are not started.
     return result if decided() and not result.stopped else unless_interrupted(result)
 
 
 def unless_interrupted(result: Result) -> Result:
-    """The result, unless it is a method's answer to Ctrl-C: then no further row is begun.
+    """Return the result, or raise if it is due to Ctrl-C, so that no further row is started.
 
     Raises
     ------

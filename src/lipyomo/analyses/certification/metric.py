@@ -1,16 +1,16 @@
-"""In what perturbations are measured: a named norm, a weighted one, or that of a dual ball.
+"""Norms of perturbations: a named norm, a weighted one, or that of a dual ball.
 
-A weighted norm is ``|s / w|``: its ball of radius r around x holds ``x + r w u``, u in a unit ball.
+A weighted norm is ``|s / w|``.  Its ball of radius r around x consists of the points ``x + r w u``
+with u in a unit ball.
 
 A fair metric that is a norm, ``|s| = max_k |y_k . s|``, is given by the vertices y_k of its dual
-ball.  Its ball around x is a polytope; constants with respect to it are those of the network after
+ball.  Its ball around x is a polytope.  Constants with respect to it are those of the network after
 a chart ``u -> x + Z u`` whose unit ball (of linf or l1) covers the metric's:
 
-- as many y_k as inputs: Z is the inverse of the matrix of their rows, and the chart's norm linf;
+- as many y_k as inputs: Z is the inverse of the matrix of their rows, and the chart's norm is linf;
 - more: the columns of Z are the vertices of the metric's unit ball, and the chart's norm is l1.
 
-Z is computed in floating point and stretched by `Params.stretch`, so that upper ends stay upper
-ends.
+Z is computed in floating point and enlarged by `STRETCH`, so that upper bounds stay valid.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ from lipyomo.problems.result import Result, Status
 from lipyomo.search.objectives.reach import Reach
 
 STRETCH = EQUAL
-"""By how much a chart's unit ball is larger than the metric's: rounding may take half of it."""
+"""By how much a chart's unit ball is larger than the metric's; half of it covers rounding."""
 
 
 def metric_of(norm: str | OutputNorm, d: int, weights: npt.ArrayLike | None = None) -> Metric:
-    """The metric that is meant by the name of a norm, weighted or not, or by a linear norm.
+    """Return the metric given by the name of a norm, weighted or not, or by a linear norm.
 
     Parameters
     ----------
     norm : {'linf', 'l2', 'l1'} or OutputNorm
     d : int
-        Number of inputs.
+        The number of inputs.
     weights : array_like, shape (d,), or float, optional
-        Positive; of a named norm.
+        Positive weights, for named norms only.
 
     Raises
     ------
@@ -80,32 +80,32 @@ class Metric(ABC):
 
     @abstractmethod
     def distance(self, steps: FloatArray) -> FloatArray:
-        """Norms of steps (n, d), rounded up, shape (n,)."""
+        """Return the norms of steps (n, d), rounded up, shape (n,)."""
 
     @abstractmethod
     def ball(self, x: FloatArray, radius: float, clip: Box) -> Domain:
-        """All points of a box within `radius` of x, as a domain that holds every one of them."""
+        """Return a domain that contains all points of a box within `radius` of x."""
 
     @abstractmethod
     def reach(self, x: FloatArray, radius: float, clip: Box) -> Reach:
-        """The same points as rows, a box and a ball of their own; the radius may be zero."""
+        """Return the same points as rows, a box and a ball; the radius may be zero."""
 
     @abstractmethod
     def within(self, x: FloatArray, points: FloatArray, radius: float, clip: Box) -> FloatArray:
-        """Points (n, d) moved into ball and box."""
+        """Move points (n, d) into the ball and the box."""
 
     @abstractmethod
     def ascent(self, gradients: FloatArray, size: float) -> FloatArray:
-        """Steps of a given size along gradients (n, d)."""
+        """Return steps of a given size along gradients (n, d)."""
 
     @abstractmethod
     def problem(
         self, network: Network, x: FloatArray | None, radius: float, clip: Box, norm: OutputNorm
     ) -> LipschitzProblem:
-        """The constant with respect to the metric over a ball (over the box if x is None)."""
+        """Return the problem of the constant over a ball (over the box if x is None)."""
 
     def attained(self, found: Result, radius: float) -> Result:
-        """What the answer of a `problem` over a ball says of the metric and of its ball."""
+        """Convert the result of a `problem` over a ball to the metric and its ball."""
         return found
 
 
@@ -115,7 +115,7 @@ class NamedMetric(Metric):
     Attributes
     ----------
     weights : ndarray, shape (d,), or None
-        In what units inputs are measured, where these are not all one.
+        The units of the inputs, unless these are all one.
     """
 
     weights: FloatArray | None = None
@@ -124,27 +124,27 @@ class NamedMetric(Metric):
         self.name: InputNorm = name
 
     def distance(self, steps: FloatArray) -> FloatArray:
-        """As of the base."""
+        """See `Metric.distance`."""
         return np.asarray(vector_norm(steps, self.name) * (1.0 + gamma(steps.shape[-1] + 4)))
 
     def ball(self, x: FloatArray, radius: float, clip: Box) -> Domain:
-        """A box for linf, else a ball cut by the box."""
+        """Return a box for linf, else a ball intersected with the box."""
         return ball(x, radius, self.name, (clip.lower, clip.upper))
 
     def sides(self, x: FloatArray, radius: float, clip: Box) -> tuple[FloatArray, FloatArray]:
-        """Lower and upper ends, both (d,), of a box that holds what the ball has of another."""
+        """Return lower and upper ends (d,) of a box around the ball intersected with `clip`."""
         low, high = rounded_out(x, -radius), rounded_out(x, radius)
         return np.maximum(low, clip.lower), np.minimum(high, clip.upper)
 
     def reach(self, x: FloatArray, radius: float, clip: Box) -> Reach:
-        """As of the base."""
+        """See `Metric.reach`."""
         sides, rows = self.sides(x, radius, clip), np.zeros((0, x.size))
         if self.name == "linf":
             return Reach(*sides, rows, np.zeros(0), weights=self.weights)
         return Reach(*sides, rows, np.zeros(0), self.name, x, radius, self.weights)
 
     def within(self, x: FloatArray, points: FloatArray, radius: float, clip: Box) -> FloatArray:
-        """Nearest points of the ball, then of the box."""
+        """Return the nearest points of the ball, then of the box."""
         steps = points - x
         if self.name == "linf":
             steps = np.clip(steps, -radius, radius)
@@ -155,7 +155,7 @@ class NamedMetric(Metric):
         return np.clip(x + steps, clip.lower, clip.upper)
 
     def ascent(self, gradients: FloatArray, size: float) -> FloatArray:
-        """Steepest; for l1 spread over the steepest tenth of the inputs."""
+        """Return the steepest steps; for l1, spread over the steepest tenth of the inputs."""
         if self.name == "linf":
             return np.asarray(size * np.sign(gradients))
         if self.name == "l2":
@@ -169,7 +169,7 @@ class NamedMetric(Metric):
     def problem(
         self, network: Network, x: FloatArray | None, radius: float, clip: Box, norm: OutputNorm
     ) -> LipschitzProblem:
-        """As of the base."""
+        """See `Metric.problem`."""
         domain = clip if x is None else self.ball(x, radius, clip)
         return LipschitzProblem(network, domain, self.name, norm)
 
@@ -183,12 +183,12 @@ class Weighted(NamedMetric):
     weights : array_like, shape (d,), or float
         w, positive and finite.
     d : int
-        Number of inputs.
+        The number of inputs.
 
     Raises
     ------
     NormError
-        If the weights are no such numbers.
+        If the weights are not positive and finite.
     """
 
     def __init__(self, name: InputNorm, weights: npt.ArrayLike, d: int) -> None:
@@ -201,34 +201,34 @@ class Weighted(NamedMetric):
         self.weights: FloatArray = np.broadcast_to(found, d)
 
     def distance(self, steps: FloatArray) -> FloatArray:
-        """As of the base."""
+        """See `Metric.distance`."""
         return super().distance(steps / self.weights)
 
     def ball(self, x: FloatArray, radius: float, clip: Box) -> Domain:
-        """A box, for l2 and l1 one that holds more than the ball."""
+        """Return a box; for l2 and l1 it is larger than the ball."""
         return Box(*self.sides(x, radius, clip))
 
     def sides(self, x: FloatArray, radius: float, clip: Box) -> tuple[FloatArray, FloatArray]:
-        """As of the base."""
+        """See `NamedMetric.sides`."""
         reach = radius * self.weights * (1.0 + gamma(2))
         low, high = (x + sign * reach for sign in (-1.0, 1.0))
         low, high = np.nextafter(low, -np.inf), np.nextafter(high, np.inf)
         return np.maximum(low, clip.lower), np.minimum(high, clip.upper)
 
     def within(self, x: FloatArray, points: FloatArray, radius: float, clip: Box) -> FloatArray:
-        """As of the base."""
+        """See `Metric.within`."""
         unit = Box(-np.inf, np.inf, x.size)
         steps = super().within(np.zeros(x.size), (points - x) / self.weights, radius, unit)
         return np.clip(x + steps * self.weights, clip.lower, clip.upper)
 
     def ascent(self, gradients: FloatArray, size: float) -> FloatArray:
-        """Steepest in the weighted inputs."""
+        """Return the steepest steps in the weighted inputs."""
         return super().ascent(gradients * self.weights, size) * self.weights
 
     def problem(
         self, network: Network, x: FloatArray | None, radius: float, clip: Box, norm: OutputNorm
     ) -> LipschitzProblem:
-        """In weighted directions; over a ball of l2 or l1 in the coordinates ``(x' - x) / w``."""
+        """Use weighted directions; for balls of l2 or l1, the coordinates ``(x' - x) / w``."""
         if x is None or self.name == "linf":
             domain = clip if x is None else self.ball(x, radius, clip)
             return LipschitzProblem(network, domain, self.name, norm, weights=self.weights)
@@ -238,10 +238,10 @@ class Weighted(NamedMetric):
         return LipschitzProblem(charted, domain, self.name, norm)
 
     def _charted(self, steps: FloatArray) -> FloatArray:
-        """``steps / w`` (d,), rounded away from zero; a difference and a quotient were rounded."""
+        """Return ``steps / w`` (d,), rounded away from zero; covers a difference and a quotient."""
         sides = steps / self.weights
         away = np.nextafter(sides + gamma(2) * sides, np.copysign(np.inf, steps))
-        return np.where(steps == 0.0, 0.0, away)  # an input that cannot move stays so
+        return np.where(steps == 0.0, 0.0, away)  # an input that cannot move remains fixed
 
 
 class Polyhedral(Metric):
@@ -252,12 +252,12 @@ class Polyhedral(Metric):
     norm : OutputNorm
         A linear norm on d numbers.
     d : int
-        Number of inputs.
+        The number of inputs.
 
     Raises
     ------
     NormError
-        If the norm has another dimension, is no polyhedral one, or does not see some direction.
+        If the norm has another dimension, is not polyhedral, or is zero in some direction.
     """
 
     def __init__(self, norm: OutputNorm, d: int) -> None:
@@ -276,35 +276,35 @@ class Polyhedral(Metric):
         self.rows, self.name = _one_of_each_pair(rows), norm.name
 
     def distance(self, steps: FloatArray) -> FloatArray:
-        """As of the base."""
+        """See `Metric.distance`."""
         error = gamma(steps.shape[-1] + 2) * (np.abs(steps) @ np.abs(self.rows).T)
         return np.asarray((np.abs(steps @ self.rows.T) + error).max(axis=-1))
 
     def ball(self, x: FloatArray, radius: float, clip: Box) -> Domain:
-        """A polytope, cut by the box."""
+        """Return a polytope intersected with the box."""
         found = self.reach(x, radius, clip)
         return Polytope(found.A, found.b, found.low, found.high)
 
     def reach(self, x: FloatArray, radius: float, clip: Box) -> Reach:
-        """As of the base."""
+        """See `Metric.reach`."""
         rows = np.vstack([self.rows, -self.rows])
         error = gamma(x.size + 3) * (np.abs(rows) @ np.abs(x) + radius)
         return Reach(clip.lower, clip.upper, rows, rows @ x + radius + error)
 
     def within(self, x: FloatArray, points: FloatArray, radius: float, clip: Box) -> FloatArray:
-        """Points of the box, pulled towards x."""
+        """Return points of the box, moved towards x."""
         steps = np.clip(points, clip.lower, clip.upper) - x
         return x + _shortened(steps, self.distance(steps), radius)
 
     def ascent(self, gradients: FloatArray, size: float) -> FloatArray:
-        """That of the chart."""
+        """Return the steps of the chart."""
         Z, norm = self.chart
         return np.asarray(NamedMetric(norm).ascent(gradients @ Z, size) @ Z.T)
 
     def problem(
         self, network: Network, x: FloatArray | None, radius: float, clip: Box, norm: OutputNorm
     ) -> LipschitzProblem:
-        """In the coordinates of the chart; without the box, which makes it no smaller."""
+        """Use the coordinates of the chart, without the box, so that the domain is larger."""
         Z, name = self.chart
         start = np.zeros(len(Z)) if x is None else x
         count = Z.shape[1]
@@ -316,8 +316,8 @@ class Polyhedral(Metric):
         return LipschitzProblem(charted, domain, name, norm)
 
     def attained(self, found: Result, radius: float) -> Result:
-        """With the lower end of the ball and of directions as they are, without the stretch."""
-        room = 1.0 + 2.0 * STRETCH  # what the chart's ball is larger by, and rounding
+        """Correct the lower bound for the stretch of the ball and of the directions."""
+        room = 1.0 + 2.0 * STRETCH  # the stretch of the chart's ball, and rounding
         inside = False
         if found.witness is not None:
             reach = np.abs(np.atleast_2d(found.witness.point)).sum(axis=0)
@@ -328,12 +328,12 @@ class Polyhedral(Metric):
 
     @cached_property
     def chart(self) -> tuple[FloatArray, InputNorm]:
-        """Z, shape (d, k), and the norm of its coordinates.
+        """The matrix Z, shape (d, k), and the norm of its coordinates.
 
         Raises
         ------
         NormError
-            If the rows are so nearly dependent that rounding spoils the inverse.
+            If the rows are so nearly dependent that the inverse is too inaccurate.
         """
         rows, d = self.rows, self.rows.shape[1]
         if len(rows) == d:
@@ -349,7 +349,7 @@ class Polyhedral(Metric):
 
 
 def _one_of_each_pair(points: FloatArray) -> FloatArray:
-    """One of every pair +-y, without repetitions and zeros."""
+    """Return one of every pair +-y, without repetitions and zeros."""
     kept = points[np.any(points != 0, axis=1)]
     first = np.take_along_axis(kept, np.argmax(kept != 0, axis=1)[:, None], axis=1)
     return np.unique(np.sign(first) * kept, axis=0)
@@ -361,7 +361,7 @@ def _shortened(steps: FloatArray, sizes: FloatArray, radius: float) -> FloatArra
 
 
 def _onto_cross_polytope(steps: FloatArray, radius: float) -> FloatArray:
-    """Nearest points of the l1 ball around zero (soft thresholding)."""
+    """Return the nearest points of the l1 ball around zero (soft thresholding)."""
     sizes = -np.sort(-np.abs(steps), axis=1)
     counts = np.arange(1, steps.shape[1] + 1)
     cut = (np.cumsum(sizes, axis=1) - radius) / counts

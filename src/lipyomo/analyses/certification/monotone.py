@@ -1,13 +1,13 @@
-"""Monotone inputs: whether ``c . f`` grows with an input everywhere in a box.
+"""Monotone inputs: whether ``c . f`` increases with an input everywhere in a box.
 
-It does if the least slope, that of the partial derivative over all regions that meet the box, is
-not negative.  Least slopes are Lipschitz constants: with M at least twice the size of every partial
-derivative of c . f over the box, the l1 constant (largest partial derivative) of
+It does if the least slope, the minimum of the partial derivative over all regions that meet the
+box, is not negative.  Least slopes are Lipschitz constants: with M at least twice the size of every
+partial derivative of c . f over the box, the l1 constant (largest partial derivative) of
 
     h(x) = M x_i - c . f(x)
 
 is attained at input i and equals ``M - min d(c . f)/dx_i``, since ``M - min >= M / 2`` and every
-other partial derivative of h is at most M / 2.  So every method of the package proves or refutes.
+other partial derivative of h is at most M / 2.  So every method of the package can decide.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ SLOPE = 1e-5
 
 
 class Trend(StrEnum):
-    """What is known of an input over a box."""
+    """The decision about an input over a box."""
 
     MONOTONE = "monotone"
     NOT_MONOTONE = "not monotone"
@@ -72,27 +72,28 @@ class Trend(StrEnum):
 
 @dataclass(frozen=True)
 class MonotoneRow(ReportRow):
-    """What is known of one input over the box around one row.
+    """The result for one input over the box around one row.
 
     Attributes
     ----------
     row : int
-        Of the data.
+        The index of the row in the data.
     input : int
     name : str or None
-        Of the input.
+        The name of the input.
     wanted : {'increasing', 'decreasing'}
     slope_lower : float or None
-        No slope in the box is less (of the falling output, if that is wanted); proved.
+        A proved lower bound of all slopes in the box (of the negative output if it should be
+        decreasing).
     slope_upper : float or None
         The least slope that was found, at an interior point.
     point, other : list of float or None
-        Two inputs that differ in this one alone, `other` with the larger entry, between which the
-        output goes the wrong way; None if no two float64 numbers that were tried show that.
+        Two points that differ only in this input, `other` with the larger entry, between which the
+        output changes in the wrong direction; None if no two points that were tried show this.
     wrong_by : float or None
-        By how much.
+        The change of the output in the wrong direction.
     confirmed : bool or None
-        Whether onnxruntime sees that too (its float32 may be too coarse); None if it was not asked.
+        Whether onnxruntime agrees (its float32 may be too coarse); None if it was not used.
     """
 
     verdicts = Trend
@@ -111,20 +112,20 @@ class MonotoneRow(ReportRow):
 
 @dataclass(frozen=True)
 class MonotoneReport(Report):
-    """The rows of a data set, one an input and point.
+    """The rows of a data set, one for each input and point.
 
     Attributes
     ----------
     rows : tuple of MonotoneRow
     columns : Columns or None
-        What the columns of a table were taken for.
+        How the columns of a table were interpreted.
     """
 
     rows: tuple[MonotoneRow, ...]
     columns: Columns | None = None
 
     def summary(self) -> dict[str, Any]:
-        """Counts, in all and for each input, as plain data."""
+        """Return counts, in total and for each input, as plain data."""
         inputs: dict[int, Counter[str]] = {}
         names = {row.input: row.name or str(row.input) for row in self.rows}
         for row in self.rows:
@@ -138,7 +139,7 @@ class MonotoneReport(Report):
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Summary, columns and rows as plain data."""
+        """Return summary, columns and rows as plain data."""
         data = None if self.columns is None else self.columns.to_dict()
         return {"data": data, **super().to_dict()}
 
@@ -156,14 +157,14 @@ class MonotoneKeywords(WorkKeywords, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class MonotoneSettings(Work):
-    """How inputs are decided.
+    """Settings of the decisions about inputs.
 
     Attributes
     ----------
     time_limit : float
-        Seconds a row and input.
+        Seconds for each row and input.
     method : str
-        As for `lipyomo.solve`.
+        A method of `lipyomo.solve`.
     tolerance : float
         Slopes above minus this share of the largest one count as not negative.
     """
@@ -197,31 +198,33 @@ def check_monotone(
     fixed: Fixed | None = None,
     **settings: Unpack[MonotoneKeywords],
 ) -> MonotoneReport:
-    """Prove or refute that an output grows (or falls) with some inputs, over boxes around rows.
+    """Prove or refute that an output increases or decreases with inputs, over boxes around rows.
 
     Parameters
     ----------
     network : Network, str, path-like, torch.nn.Module or scikit-learn estimator
-        A path is that of an ONNX file, in which onnxruntime looks at every counterexample.
+        A path to an ONNX file; then every counterexample is checked by onnxruntime.
     inputs : array_like, shape (n, d), or a frame
-        Centres of the boxes.  The columns of a frame are matched with the network's `input_names`.
+        The centres of the boxes.  The columns of a frame are matched with the network's
+        `input_names`.
     radius : float or array_like, shape (d,)
-        Half widths of the boxes, whose sides are rounded outwards.
+        The half widths of the boxes, whose sides are rounded outwards.
     increasing, decreasing : iterable of int or str, optional
-        Inputs with which the output should grow, or fall, by number or name.
+        The inputs with which the output should increase or decrease, by index or name.
     functional : array_like, shape (m,), optional
         c, for the output ``c . f``; needed unless there is one output.
     clip : (lower, upper), optional
-        Box of valid inputs.
+        The box of valid inputs.
     onnx : path, (path, output) or (path, output, fixed), optional
-        The file that the network came from, and how (as of `lipyomo.load`): onnxruntime then
-        looks at every counterexample.
+        The file that the network was loaded from, and how (see `lipyomo.load`); then every
+        counterexample is checked by onnxruntime.
     output, fixed : optional
-        Of an ONNX file, as of `lipyomo.load`.
+        Options for an ONNX file, see `lipyomo.load`.
     **settings
-        Seconds a row and input (`time_limit`, 10 by default), the `method` as for `lipyomo.solve`,
-        and where rows are decided (`workers`, `executor` or `dask`, as for `lipyomo.sweep`).
-        Slopes above minus the `tolerance` (1e-5) of the largest one count as not negative.
+        Seconds for each row and input (`time_limit`, 10 by default), the `method` (see
+        `lipyomo.solve`), and where rows are decided (`workers`, `executor` or `dask`, see
+        `lipyomo.sweep`).  Slopes above minus the `tolerance` (1e-5) of the largest one count as not
+        negative.
 
     Returns
     -------
@@ -230,7 +233,7 @@ def check_monotone(
     Raises
     ------
     LipyomoError
-        If data and network do not fit together or an argument is wrong.
+        If the data does not match the network, or an argument is wrong.
 
     Examples
     --------
@@ -258,7 +261,7 @@ Job = tuple[int, int, int, FloatArray]
 
 @dataclass
 class MonotoneTask(RowTask[Job, MonotoneRow]):
-    """What `check_monotone` asks of every row, checked; the parameters are its own."""
+    """The task of `check_monotone` for every row, with checked parameters."""
 
     network: Network
     radius: npt.ArrayLike
@@ -297,20 +300,20 @@ class MonotoneTask(RowTask[Job, MonotoneRow]):
         self._row = chosen_functional(self.network, self.functional)
         self.signs = {**dict.fromkeys(up, 1), **dict.fromkeys(down, -1)}
         self._half, self._box = np.broadcast_to(half, d), clip_box(self.clip, d)
-        self._size: tuple[int, float | None] = (-1, None)  # of the last row's slopes
+        self._size: tuple[int, float | None] = (-1, None)  # of the slopes of the last row
 
     def _entries(self, name: str) -> list[int | str]:
-        """Inputs as they were named."""
+        """Return inputs as they were given."""
         given = getattr(self, name)
         return [given] if isinstance(given, str) else list(given)
 
     def jobs(self, points: FloatArray, done: Container[int] = ()) -> list[Job]:
-        """Each point with each input, without those whose index is `done`."""
+        """Return jobs for each point and input, except those whose index is `done`."""
         pairs = product(range(len(points)), self.signs)
         return [(n, k, i, points[k]) for n, (k, i) in enumerate(pairs) if n not in done]
 
     def blank(self, job: Job) -> MonotoneRow:
-        """The row of a job of which nothing is known."""
+        """Return the row of a job without results."""
         index, k, i, _ = job
         names = self.network.input_names
         wanted = "increasing" if self.signs[i] > 0 else "decreasing"
@@ -357,9 +360,9 @@ class MonotoneTask(RowTask[Job, MonotoneRow]):
 
 @dataclass(frozen=True)
 class LeastSlope:
-    """The least slope lies in [lower, upper]; upper is that at the point.
+    """An interval [lower, upper] of the least slope; upper is attained at the point.
 
-    No slope of any input exceeds `size` in absolute value.
+    No slope of any input is larger than `size` in absolute value.
     """
 
     size: float
@@ -376,7 +379,7 @@ def least_slope(
     settings: MonotoneSettings,
     size: float | None = None,
 ) -> LeastSlope:
-    """The least slope of ``row . f`` in input i over a box.
+    """Compute the least slope of ``row . f`` in input i over a box.
 
     Parameters
     ----------
@@ -385,9 +388,9 @@ def least_slope(
     row : ndarray, shape (m,)
     i : int
     settings : MonotoneSettings
-        The search stops as soon as it is decided whether a slope is less than minus the tolerance.
+        The search stops as soon as it is decided whether a slope is below minus the tolerance.
     size : float, optional
-        The bound of the sizes of all slopes, if it is known.
+        A bound of the absolute values of all slopes, if it is known.
 
     Returns
     -------
@@ -404,7 +407,7 @@ def least_slope(
     tilt = tilted(network, -row[None], np.eye(1, network.input_dim, i), np.array([[scale]]))
     problem = LipschitzProblem(tilt, box, "l1")
     found = bound_until(problem, settings.method, goal, goal, max(clock.left, 1e-3))
-    # M - upper has no error beyond its last place: both are of one size
+    # M - upper has no error beyond its last place, as both have the same size
     lower = max(float(np.nextafter(scale - found.upper, -math.inf)), -size)
     if found.witness is None:
         return LeastSlope(size, lower)
@@ -415,7 +418,7 @@ def least_slope(
 def _pair(
     network: Network, row: FloatArray, box: Box, x: FloatArray, i: int
 ) -> tuple[tuple[FloatArray, FloatArray], float]:
-    """Two points along input i between which ``row . f`` falls most, of those tried."""
+    """Return two points along input i with the largest decrease of ``row . f`` of those tried."""
     width = box.upper[i] - box.lower[i]
     steps = width * 2.0 ** -np.arange(np.finfo(np.float64).nmant)
     ends = x[i] + np.concatenate([steps, -steps])

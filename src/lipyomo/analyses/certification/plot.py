@@ -1,4 +1,4 @@
-"""Pictures of reports: certified accuracy over the radius, and ranges of slopes."""
+"""Plots of reports: certified accuracy over the radius, and ranges of slopes."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from lipyomo.base.pictures import LOWER, QUIET, entitle, new_figure, save_figure
 
 
 def plot_curves(reports: Mapping[str, RobustnessReport], path: Path) -> None:
-    """Draw certified accuracy against the radius, with what attacks leave above it.
+    """Plot certified accuracy over the radius, and above it the accuracy under attacks.
 
     Parameters
     ----------
     reports : mapping of str to RobustnessReport
-        One curve a name; between what is certified and what no attack reached the curve is shaded.
+        One curve for each name; the area between certified and attacked accuracy is shaded.
     path : Path
-        The suffix names the format.
+        Its suffix determines the format.
 
     Raises
     ------
@@ -36,7 +36,7 @@ def plot_curves(reports: Mapping[str, RobustnessReport], path: Path) -> None:
     for number, (name, report) in enumerate(reports.items()):
         colour = LOWER if len(reports) == 1 else f"C{number}"
         radii = np.append(steps[name], end)
-        beyond = np.nextafter(radii, np.inf)  # what holds up to the next step
+        beyond = np.nextafter(radii, np.inf)  # the values up to the next step
         inner = 100 * report.certified_accuracy(beyond)
         outer = np.maximum(inner, 100 * report.attacked_accuracy(radii))
         axes.step(radii, inner, where="post", color=colour, label=f"{name}: certified")
@@ -65,7 +65,7 @@ def plot_curves(reports: Mapping[str, RobustnessReport], path: Path) -> None:
 
 
 def _steps(report: RobustnessReport) -> FloatArray:
-    """Radii at which one of the two shares changes, ascending from 0, up to twice the radius."""
+    """Return radii at which one of the accuracies changes, from 0 up to twice the radius."""
     most = 2 * max(report.radii, default=0.0)
     known = [0.0]
     for row in report.rows:
@@ -74,15 +74,15 @@ def _steps(report: RobustnessReport) -> FloatArray:
 
 
 def plot_slopes(report: MonotoneReport, path: Path) -> None:
-    """Draw the range of the least slope, one panel an input, rows in the order of the slopes.
+    """Plot ranges of the least slope, with a panel for each input and rows sorted by slope.
 
-    Up to `LISTED` rows are named by their numbers in the data.
+    Up to `LISTED` rows are labelled by their indices in the data.
 
     Parameters
     ----------
     report : MonotoneReport
     path : Path
-        The suffix names the format.
+        Its suffix determines the format.
 
     Raises
     ------

@@ -1,23 +1,23 @@
-"""One decision: robust, not robust, misclassified or open; and within which radius.
+"""The decision about one point: robust, not robust, misclassified or open; and its radius.
 
 x with class i is robust in the ball of radius r if every margin ``f_i - f_j`` stays positive there.
-Cheapest first:
+The methods, cheapest first:
 
 ``global``
     ``r < 1 / L`` with L the scaled constant of all margins (`Classifier.problem`) over all valid
     inputs.
 ``margins``
     lower bounds of the margins over the ball by linear relaxation.
-any method with an upper end, such as ``crown`` or ``bnb``
-    ``r < 1 / L`` with L over the ball.  ``bnb`` stops as soon as it decides.  A constant of a ball
-    serves every smaller one.
+any method with an upper bound, such as ``crown`` or ``bnb``
+    ``r < 1 / L`` with L over the ball.  ``bnb`` stops as soon as this is decided.  The constant of
+    a ball is valid for every smaller one.
 ``exact``
-    branch and bound on the distance of the nearest input of another class (`radius.py`); of smooth
-    networks, not in the metric of a dual ball.  Where a solver is named, the least margin over the
-    ball by the forward blocks and that solver: an example that it finds refutes, its dual bound
-    certifies, if branch and bound proves it, or else on the solver's word.
+    branch and bound on the distance to the nearest input of another class (`radius.py`); for smooth
+    networks, not in the metric of a dual ball.  If a solver is given, the least margin over the
+    ball by the forward blocks and that solver: an example that it finds refutes robustness, and its
+    dual bound certifies it, either proved by branch and bound or relying on the solver.
 
-An adversarial example found by search refutes; between the two is open.
+An adversarial example found by search refutes robustness; otherwise the point is open.
 """
 
 from __future__ import annotations
@@ -48,18 +48,18 @@ from lipyomo.problems.run import PROVED
 from lipyomo.problems.settings import Work, WorkKeywords
 
 PRECISION = 1e-3
-"""Relative width at which the bisection of a radius ends."""
+"""The relative width at which the bisection of a radius stops."""
 RADIUS_NODES = 32
-"""Nodes of a search for a radius that need not be closed: a narrower bracket against time."""
+"""The number of nodes of a search for a radius that need not be exact; more narrow its interval."""
 
 METHODS = ("global", "margins", "crown", "exact", "bnb")
 
 Check = Callable[[FloatArray], int]
-"""Class of a point, by a second evaluation (onnxruntime)."""
+"""Returns the class of a point by a second evaluation (onnxruntime)."""
 
 
 class Verdict(StrEnum):
-    """What is known of a point at the radius that was asked for."""
+    """The decision about a point at the given radius."""
 
     ROBUST = "robust"
     NOT_ROBUST = "not robust"
@@ -68,7 +68,7 @@ class Verdict(StrEnum):
 
 
 class PointKeywords(WorkKeywords, total=False):
-    """Fields of `PointSettings` as keywords, but the radius."""
+    """Fields of `PointSettings` as keywords, except the radius."""
 
     methods: Iterable[str]
     exact: bool
@@ -79,24 +79,24 @@ class PointKeywords(WorkKeywords, total=False):
 
 @dataclass(frozen=True)
 class PointSettings(Work):
-    """How a point is decided.
+    """Settings of the decision about a point.
 
     Attributes
     ----------
     radius : float
         The radius R of the verdict.
     time_limit : float
-        Seconds a point.
+        Seconds for each point.
     methods : tuple of str
-        What certifies, cheapest first; see the module.
+        The methods that certify, cheapest first; see the module.
     exact : bool
-        Whether the radius is closed, by ``exact`` among the methods: the certified one and that of
-        the nearest example differ by a millionth at most, if there is time.
+        Whether the radius is computed exactly, by ``exact`` among the methods: the certified radius
+        and that of the nearest example differ by at most a millionth, if there is time.
     radii : bool
-        Look for the certified radius (else it is R or 0), and for examples beyond R.
+        Whether to search for the certified radius (else it is R or 0), and for examples beyond R.
     seed : int
     solver : str
-        Of ``exact``; ``auto`` for none.
+        The solver of ``exact``; ``auto`` for none.
     """
 
     radius: float
@@ -125,28 +125,28 @@ class PointSettings(Work):
 
 @dataclass(frozen=True)
 class RobustnessRow(ReportRow):
-    """What is known of one point.
+    """The result for one point.
 
     Attributes
     ----------
     predicted : int or None
-        None if the row could not be used.
+        The predicted class; None if the row could not be used.
     label : int or None
-        The given one, or the predicted.
+        The given class, or else the predicted one.
     margin : float or None
-        Least margin of the predicted class at the point.
+        The least margin of the predicted class at the point.
     radius : float or None
         The radius of the verdict.
     certified_radius : float
-        No input within it has another class (up to the box of valid inputs).
+        No valid input within this radius has another class.
     adversarial_radius : float
-        Distance of the nearest input of another class that was found; infinite if none.
+        The distance to the nearest input of another class that was found; infinite if none was.
     example : list of float or None
-        That input.
+        This input.
     method : str
-        What decided.
+        The method that decided.
     basis : str or None
-        What a positive certified radius rests on: ``proved``, or a solver with its tolerance.
+        The basis of a positive certified radius: ``proved``, or a solver with its tolerance.
     """
 
     verdicts = Verdict
@@ -181,9 +181,9 @@ def certify_point(
         Its class, a whole number; the predicted one if None.
     settings : PointSettings
     index : int, optional
-        Of the row.
+        The index of the row.
     check : callable, optional
-        Another evaluation of the network, which has to agree that an example is of another class.
+        Another evaluation of the network, which has to agree that an example has another class.
 
     Returns
     -------
@@ -208,21 +208,21 @@ def certify_point(
 
 
 class _Constants:
-    """Constants of balls around a point, of margins in units of their own least values."""
+    """Constants over balls around a point, for margins divided by their lower bounds there."""
 
     def __init__(self) -> None:
         self._found: list[tuple[float, float, str]] = []  # (radius, constant, method)
 
     def add(self, radius: float, constant: float, method: str) -> None:
-        """Keep what a method has found of a ball."""
+        """Add the constant that a method has found over a ball."""
         self._found.append((radius, constant, method))
 
     def has(self, method: str) -> bool:
-        """Whether a method has found one."""
+        """Return whether a method has found one."""
         return any(method == known for _, _, known in self._found)
 
     def certifying(self, radius: float) -> str | None:
-        """The method whose constant certifies `radius`, if one does."""
+        """Return the method whose constant certifies `radius`, if there is one."""
         for ball, constant, name in self._found:
             if radius <= ball and radius * constant * (1.0 + 2.0**-50) < 1.0:
                 return name
@@ -239,7 +239,7 @@ class _Constants:
 
 
 class _Decision:
-    """The state of one point's decision."""
+    """The state of the decision about one point."""
 
     def __init__(
         self,
@@ -263,7 +263,7 @@ class _Decision:
         self.searches = "exact" in self.methods
 
     def decide(self, row: RobustnessRow) -> RobustnessRow:
-        """All that can be said in time."""
+        """Decide as much as possible in time."""
         settings, radius = self.settings, self.settings.radius
         if (self.least <= 0).any():
             return replace(row, verdict=Verdict.OPEN, method="rounding")
@@ -284,7 +284,7 @@ class _Decision:
         inner = known = radius if certified else 0.0
         if settings.radii:
             inner = self._largest(known)
-        if inner > known:  # what goes beyond the radius is proved
+        if inner > known:  # larger radii are always proved
             basis = PROVED
         outer = math.inf if self.example is None else self.example.distance
         return replace(
@@ -299,14 +299,14 @@ class _Decision:
 
     @property
     def _by_solver(self) -> bool:
-        """Whether a solver decides what the cheaper methods leave."""
+        """Whether a solver decides if the cheaper methods do not."""
         return "exact" in self.methods and self.settings.solver != "auto"
 
     def _refuted(self, radius: float) -> bool:
         return self.example is not None and self.example.distance <= radius
 
     def _take(self, example: Example | None) -> None:
-        """Keep an example if it is the nearest and the other evaluation agrees."""
+        """Store an example if it is the nearest and the other evaluation agrees."""
         if example is None or not (
             self.example is None or example.distance < self.example.distance
         ):
@@ -316,16 +316,16 @@ class _Decision:
             self.example = agreed
 
     def _by_search(self, radius: float | None) -> float:
-        """What the search of the nearest example certifies, up to a radius; all of it if None.
+        """Return the radius certified by the search for the nearest example, at most `radius`.
 
-        Its examples are confirmed in exact arithmetic, where rounding cannot matter; `check` has to
-        see another class there or a little farther on the same way.
+        If it is None, there is no such limit.  Examples are confirmed in exact arithmetic, without
+        rounding; `check` has to find another class there or slightly farther along the same line.
         """
         most, settings = radius, self.settings
         if most is None:
             far = 2.0**DOUBLINGS * settings.radius
             most = farthest(self.classifier, self.x, far)
-            if self.example is None and far < most:  # the search is long without any
+            if self.example is None and far < most:  # the search takes long without one
                 rng = np.random.default_rng(settings.seed)
                 self._take(find_example(self.classifier, self.x, self.label, far, rng))
         few = RADIUS_NODES if radius is None and not settings.exact else None
@@ -340,7 +340,7 @@ class _Decision:
         return self.inner
 
     def _agreed(self, example: Example) -> Example | None:
-        """The example, pushed on until `check` sees another class too; None if it never does."""
+        """Return the example, moved on until `check` agrees; None if it never does."""
         if self.check is None:
             return example
         step = example.point - self.x
@@ -357,7 +357,7 @@ class _Decision:
     # -- certificates --------------------------------------------------------------------------
 
     def _certify(self, radius: float, names: tuple[str, ...]) -> tuple[bool, str]:
-        """Try one method after the other at one radius."""
+        """Try one method after the other for one radius."""
         for name in names:
             if self._refuted(radius):
                 continue
@@ -388,7 +388,7 @@ class _Decision:
         return bool((self.classifier.least_margins(domain, self.label) > 0).all())
 
     def _bound(self, method: str, radius: float) -> None:
-        """Bound the scaled constant over the ball; stop as soon as it is decided."""
+        """Bound the scaled constant over the ball; stop as soon as this is decided."""
         problem = self.classifier.problem(self.x, radius, self.label, self.least)
         goal = 1.0 / radius
         result = bound_until(
@@ -397,7 +397,7 @@ class _Decision:
         self.constants.add(radius, result.upper, method)
 
     def _by_mip(self, radius: float) -> str | None:
-        """What a certificate by the forward blocks rests on; None if there is none."""
+        """Return the basis of a certificate by the forward blocks; None if there is none."""
         found = []
         for rival in range(self.classifier.classes - 1):
             if self.clock.expired:
@@ -424,17 +424,17 @@ class _Decision:
     # -- the radius ----------------------------------------------------------------------------
 
     def _largest(self, known: float) -> float:
-        """The largest certified radius that is found, at least a known one."""
+        """Return the largest certified radius that is found, at least the known one."""
         if not self.searches:
             return self._bisected(known)
-        if self.classifier.network.smooth:  # boxes of many inputs start better from there
+        if self.classifier.network.smooth:  # a better start for boxes of many inputs
             self.inner = max(self.inner, self._bisected(known))
         return max(known, self._by_search(None))
 
     def _bisected(self, inner: float) -> float:
-        """The largest radius found by bisection with the methods that bound constants or margins.
+        """Return the largest radius found by bisection with bounds of constants or margins.
 
-        With the margins' bounds alone if they are among the methods: they are the cheapest.
+        Only bounds of margins are used if they are among the methods, as they are the cheapest.
         """
         names = tuple(name for name in self.methods if name != "exact")
         names = ("margins",) if "margins" in names else names
@@ -458,5 +458,5 @@ class _Decision:
         return inner
 
     def _within(self, radius: float) -> bool:
-        """Whether a larger radius may still be certified, and there is time to try."""
+        """Return whether a larger radius may still be certified, and there is time to try."""
         return not self.clock.expired and (self.example is None or radius < self.example.distance)

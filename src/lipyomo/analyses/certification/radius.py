@@ -1,4 +1,4 @@
-"""The smallest adversarial perturbation itself, as an interval, by branch and bound."""
+"""The size of the smallest adversarial perturbation, as an interval, by branch and bound."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lipyomo.search.objectives.reach import Reach
 
 @dataclass(frozen=True, eq=False)
 class MetricBall:
-    """The valid inputs around a point, as a search of the distance asks for them.
+    """The valid inputs around a point, as the search for the nearest input uses them.
 
     Attributes
     ----------
@@ -37,32 +37,32 @@ class MetricBall:
     clip: Box
 
     def domain(self, distance: float) -> Domain:
-        """All of them within a distance."""
+        """Return a domain of all valid inputs within a distance."""
         return self.metric.ball(self.centre, distance, self.clip)
 
     def reach(self, distance: float) -> Reach:
-        """The same as a program has it; of a polyhedral metric without the box around it."""
+        """Return the same for a program; for a polyhedral metric, without the box around it."""
         return self.metric.reach(self.centre, distance, self.clip)
 
     def inside(self, points: FloatArray) -> FloatArray:
-        """Points (n, d), moved into the box."""
+        """Move points (n, d) into the box."""
         return np.clip(points, self.clip.lower, self.clip.upper)
 
     def distances(self, points: FloatArray) -> FloatArray:
-        """Distances of points (n, d), rounded up, shape (n,)."""
+        """Return the distances of points (n, d), rounded up, shape (n,)."""
         return self.metric.distance(points - self.centre)
 
 
 @dataclass(frozen=True)
 class Radius:
-    """The interval of the smallest adversarial perturbation.
+    """An interval for the size of the smallest adversarial perturbation.
 
     Attributes
     ----------
     certified : float
-        No valid input within it has another class.
+        No valid input within this radius has another class.
     example : Example or None
-        The nearest input of another class that is known, confirmed in exact arithmetic.
+        The nearest known input of another class, confirmed in exact arithmetic.
     """
 
     certified: float
@@ -84,19 +84,19 @@ def smallest_perturbation(
     Parameters
     ----------
     classifier : Classifier
-        Piecewise linear, or in a norm by name.
+        Piecewise linear, or with a named norm.
     x : ndarray, shape (d,)
     label : int
         Its class, with positive margins.
     most : float
-        What is farther does not matter.
+        Larger distances are ignored.
     clock : Clock
     certified : float, optional
-        A radius that is certified already.
+        A radius that is already certified.
     example : Example, optional
         An input of another class.
     nodes : int, optional
-        After about so many nodes for a rival, what is known is enough.
+        The search for each rival stops after about this many nodes.
 
     Returns
     -------
@@ -108,11 +108,11 @@ def smallest_perturbation(
     inner = np.inf
 
     def question(number: int, limit: float) -> NearestQuestion:
-        ties = bool(classifier.rivals(label)[number] < label)  # the first of equals is the class
+        ties = bool(classifier.rivals(label)[number] < label)  # of equals, the first is the class
         least = min(certified, limit)
         return NearestQuestion(classifier.network, rows[number], around, limit, ties, least)
 
-    if example is not None:  # what rounding has found may be a hair too near
+    if example is not None:  # it may be slightly too near due to rounding
         number = int(np.argmax(classifier.rivals(label) == example.label))
         found = confirmed_point(question(number, most), example.point)
         example = None
@@ -136,7 +136,7 @@ def smallest_perturbation(
 def _searched(
     question: NearestQuestion, start: Incumbent, clock: Clock, nodes: int | None
 ) -> Found[Any]:
-    """The engine, until it has split so many nodes; Ctrl-C ends more than this search."""
+    """Run the engine until it has split `nodes` nodes; Ctrl-C ends more than this search."""
     split = 0
 
     def on_progress(point: FloatArray | None, upper: float, count: int, message: str) -> None:
@@ -155,7 +155,7 @@ def _searched(
 
 
 def farthest(classifier: Classifier, x: FloatArray, most: float) -> float:
-    """The largest distance of a valid input, or `most` if there is none."""
+    """Return the largest distance of a valid input, or `most` if there is none."""
     clip = classifier.clip
     if not clip.is_bounded:
         return most

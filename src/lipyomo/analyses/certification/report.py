@@ -1,4 +1,4 @@
-"""Whole data sets: rows as they are decided, a summary, and certified accuracy over the radius."""
+"""Reports on whole data sets: decided rows, a summary, and certified accuracy over the radius."""
 
 from __future__ import annotations
 
@@ -49,18 +49,18 @@ Job = tuple[int, FloatArray, float | None, float]
 
 @dataclass(frozen=True)
 class RobustnessReport(Report):
-    """The rows of a data set, and what they add up to.
+    """The rows of a data set, and their summary.
 
     Attributes
     ----------
     radius : float or None
-        None where each row has its own.
+        None if each row has its own.
     rows : tuple of RobustnessRow
         In the order of the data.
     decision : str
-        What decides, such as ``class 1 if y > 0.5``.
+        The rule that decides, such as ``class 1 if y > 0.5``.
     columns : Columns or None
-        What the columns of a table were taken for.
+        How the columns of a table were interpreted.
     """
 
     radius: float | None
@@ -70,36 +70,36 @@ class RobustnessReport(Report):
 
     @property
     def radii(self) -> tuple[float, ...]:
-        """The radii of the verdicts, each once, ascending."""
+        """The different radii of the verdicts, in ascending order."""
         if self.radius is not None:
             return (self.radius,)
         return tuple(sorted({row.radius for row in self.rows if row.radius is not None}))
 
     @property
     def used(self) -> int:
-        """Number of rows that could be used."""
+        """The number of rows that could be used."""
         return sum(row.error is None for row in self.rows)
 
     @property
     def decided(self) -> float:
-        """Share of the rows that could be used that are not open; zero if there are none."""
+        """The share of usable rows that are not open; zero if there are none."""
         return (self.used - self.count(Verdict.OPEN)) / max(self.used, 1)
 
     def certified_accuracy(self, radii: npt.ArrayLike) -> FloatArray:
-        """Share of the rows that are classified rightly with at least each certified radius."""
+        """Return shares of rows that are correctly classified and certified within each radius."""
         right = [r for r in self.rows if r.verdict not in (None, Verdict.MISCLASSIFIED)]
         inner = np.array([row.certified_radius for row in right])
         points = np.asarray(radii, dtype=np.float64).reshape(-1, 1)
         return np.asarray((inner[None] >= points).sum(axis=1) / max(self.used, 1))
 
     def attacked_accuracy(self, radii: npt.ArrayLike) -> FloatArray:
-        """Share of the rows for which no adversarial example within each radius is known."""
+        """Return shares of rows for which no adversarial example within each radius is known."""
         outer = np.array([row.adversarial_radius for row in self.rows if row.error is None])
         points = np.asarray(radii, dtype=np.float64).reshape(-1, 1)
         return np.asarray((outer[None] > points).sum(axis=1) / max(self.used, 1))
 
     def summary(self) -> dict[str, Any]:
-        """Counts and shares, as plain data."""
+        """Return counts and shares, as plain data."""
         seconds = [row.seconds for row in self.rows if row.error is None]
         right = self.used - self.count(Verdict.MISCLASSIFIED)
         return {
@@ -121,7 +121,7 @@ class RobustnessReport(Report):
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Summary, columns and rows as plain data."""
+        """Return summary, columns and rows as plain data."""
         data = None if self.columns is None else self.columns.to_dict()
         return {"data": data, **super().to_dict()}
 
@@ -158,44 +158,45 @@ def certify_robustness(
     Parameters
     ----------
     network : Network, str, path-like, torch.nn.Module or scikit-learn estimator
-        A classifier: one output a class, or a single one that is above a threshold for class 1.  A
-        path is that of an ONNX file, in which onnxruntime confirms examples.
+        A classifier with one output for each class, or a single one that is above a threshold for
+        class 1.  A path to an ONNX file may be given; then examples are confirmed by onnxruntime.
     inputs : array_like, shape (n, d) or (n, ...), or a frame
-        The columns of a frame are matched with the network's `input_names`; where it has none, all
-        columns but that of the labels are inputs, and have to be as many.
+        The columns of a frame are matched with the network's `input_names`.  If it has none, all
+        columns except that of the labels are inputs, and there must be as many.
     labels : array_like of int, shape (n,) or (n, classes), or name of a column, optional
-        Numbers of classes, or one-hot rows; of an estimator its own classes.  Without them those of
-        a column called ``label``, ``target``, ``class`` or ``y`` in a frame, else the predicted
+        Indices of classes, or one-hot rows; for an estimator, its own classes.  The default is a
+        column called ``label``, ``target``, ``class`` or ``y`` in a frame, else the predicted
         classes.
     radius : float or array_like, shape (n,)
-        The radius R of the verdicts, or one for each row, in units of the network's inputs: of a
-        pipeline those before its scaler (`weights` gives every input a unit of its own).
+        The radius R of the verdicts, or one for each row, in units of the network's inputs; for a
+        pipeline, those before its scaler (`weights` gives every input its own unit).
     norm : {'linf', 'l2', 'l1'} or OutputNorm, optional
-        In which perturbations are measured; a polyhedral (fair) metric is a `LinearOutput` with the
-        vertices of its dual ball.
+        The norm of perturbations; a polyhedral (fair) metric is a `LinearOutput` with the vertices
+        of its dual ball.
     clip : (lower, upper), optional
-        Box of valid inputs.
+        The box of valid inputs.
     weights : array_like, shape (d,), or float, optional
-        Perturbations s are measured by ``|s / weights|`` in the norm: for inputs in units of their
-        own.
+        Perturbations s are measured by ``|s / weights|`` in the norm, for inputs with different
+        units.
     threshold : float, optional
-        Class 1 is where a single output is above it.  By default 0.5 if the network ends in a
-        sigmoid (the logit decides at 0), or its output lies in [0, 1] whatever its inputs are.
+        The class is 1 if a single output is above it.  The default is 0.5 if the network ends with
+        a sigmoid (its logit is compared with 0), or its output is in [0, 1] for all inputs.
     onnx : path, (path, output) or (path, output, fixed), optional
-        The file that the network came from, and how (as of `lipyomo.load`): onnxruntime then
-        confirms every example.
+        The file that the network was loaded from, and how (see `lipyomo.load`); then every example
+        is confirmed by onnxruntime.
     output, fixed : optional
-        Of an ONNX file, as of `lipyomo.load`.
+        Options for an ONNX file, see `lipyomo.load`.
     progress : callable, optional
         Called with every row as it is decided.
     **settings
-        Fields of `PointSettings`: seconds a point (`time_limit`, 10 by default), where points are
-        decided (`workers`, `executor` or `dask`, as for `lipyomo.sweep`), and `methods`, that
-        certify, cheapest first: ``global``, ``margins``, and those with an upper end.  With `exact`
-        the smallest adversarial perturbation itself is found, to a relative 1e-6; where a `solver`
-        is named, a MIP over the forward blocks decides what is left instead; branch and bound
-        checks what the solver claims, and the basis of a row says whether it could.  `radii` (True)
-        seeks the certified radius of each point as well, and examples beyond R.
+        Fields of `PointSettings`: seconds for each point (`time_limit`, 10 by default), where
+        points are decided (`workers`, `executor` or `dask`, see `lipyomo.sweep`), and the `methods`
+        that certify, cheapest first: ``global``, ``margins``, and those with an upper bound.  With
+        `exact`, the smallest adversarial perturbation itself is found, to a relative 1e-6.  If a
+        `solver` is given, a MIP over the forward blocks decides the remaining points instead;
+        branch and bound checks its claims, and the basis of a row says whether this succeeded.
+        With `radii` (the default), the certified radius of each point is searched as well, and
+        examples beyond R.
 
     Returns
     -------
@@ -204,8 +205,8 @@ def certify_robustness(
     Raises
     ------
     LipyomoError
-        If data and network do not fit together, an argument is wrong, or the solver cannot be used;
-        if the network has one output and nothing says that there are classes.
+        If the data does not match the network, an argument is wrong, or the solver cannot be used;
+        also if the network has one output and is not known to be a classifier.
 
     Examples
     --------
@@ -240,7 +241,7 @@ def certify_robustness(
 
 
 def read_radii(radius: npt.ArrayLike, count: int) -> FloatArray:
-    """The radius of each row, shape (n,).
+    """Return the radius of each row, shape (n,).
 
     Raises
     ------
@@ -267,7 +268,7 @@ def data_rows(
     radii: FloatArray,
     chosen: bool = False,
 ) -> list[Job]:
-    """(index, x, label, radius) of every row.
+    """Return (index, x, label, radius) for every row.
 
     Parameters
     ----------
@@ -276,13 +277,13 @@ def data_rows(
     labels : array_like, shape (n,) or (n, classes), or None
     radii : ndarray, shape (n,)
     chosen : bool, optional
-        Whether somebody has said at which threshold a single output decides.
+        Whether the threshold of a single output was given explicitly.
 
     Raises
     ------
     LipyomoError
-        If there are not as many labels as points, they are no numbers of classes, or the network is
-        a regressor.
+        If there are not as many labels as points, they are not indices of classes, or the network
+        is a regressor.
     """
     known = class_labels(labels, len(points), classifier.classes)
     if classifier.threshold is not None:
@@ -292,7 +293,7 @@ def data_rows(
 
 
 def _check_classes(classifier: Classifier, labels: FloatArray | None, chosen: bool) -> None:
-    """Refuse a network of one output that nothing says to be a classifier of two classes."""
+    """Reject a network with one output that is not known to be a classifier of two classes."""
     wrong = None
     if labels is not None:
         known = labels[~np.isnan(labels)]
@@ -319,7 +320,7 @@ def _check_classes(classifier: Classifier, labels: FloatArray | None, chosen: bo
 
 
 class RobustnessTask(RowTask[Job, RobustnessRow]):
-    """The classifier and what is asked of its points; with an ONNX file, examples are confirmed."""
+    """A classifier and the settings for its points; with an ONNX file, examples are confirmed."""
 
     settings: PointSettings
 
@@ -329,13 +330,13 @@ class RobustnessTask(RowTask[Job, RobustnessRow]):
         self.classifier, self.settings = classifier, settings
         self._values = None if onnx is None else RuntimeValues(onnx, classifier.network.input_dim)
         _check_smooth(classifier, settings)
-        if settings.solver != "auto":  # a solver that cannot be used is no matter of single rows
+        if settings.solver != "auto":  # fail at once if the solver cannot be used
             from lipyomo.solvers.registry import get_solver
 
             get_solver(settings.solver)
 
     def blank(self, job: Job) -> RobustnessRow:
-        """The row of a job of which nothing is known."""
+        """Return the row of a job without results."""
         return RobustnessRow(job[0])
 
     def decide(self, job: Job) -> RobustnessRow:
@@ -349,7 +350,7 @@ class RobustnessTask(RowTask[Job, RobustnessRow]):
 
 
 def _check_smooth(classifier: Classifier, settings: PointSettings) -> None:
-    """Raise if the network has smooth units, and what is asked for does not take them."""
+    """Raise an error if the network has smooth units, and the settings do not support them."""
     by_solver = settings.solver != "auto"
     for name in settings.methods:
         refused = name == "exact" and (by_solver or isinstance(classifier.metric, Polyhedral))
@@ -362,5 +363,5 @@ def _check_smooth(classifier: Classifier, settings: PointSettings) -> None:
 
 
 def runtime_class(values: RuntimeValues, classifier: Classifier, point: FloatArray) -> int:
-    """The class by onnxruntime."""
+    """Return the class by onnxruntime."""
     return classifier.class_of_outputs(values(point))

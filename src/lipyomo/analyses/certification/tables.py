@@ -1,4 +1,4 @@
-"""Data sets in memory: inputs and labels from arrays, and from frames by the names of columns."""
+"""Data sets in memory: inputs and labels from arrays, or from frames by the names of columns."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from lipyomo.networks.naming import Names
 from lipyomo.networks.network import Network, with_input_names
 
 TRUTH = {"true": 1.0, "false": 0.0}
-"""Truth values as texts."""
+"""Texts of truth values."""
 
 
 @dataclass(frozen=True, eq=False)
 class DataSet:
-    """Points, and labels where there are some.
+    """Points, and labels if there are any.
 
     Attributes
     ----------
     inputs : ndarray, shape (n, d)
-        Entries that are no numbers are NaN.
+        Entries that are not numbers are NaN.
     labels : ndarray, shape (n,) or (n, classes), or None
-        NaN where a row has none.
+        NaN for rows without a label.
     columns : Columns or None
-        What the columns of a table were taken for.
+        How the columns of a table were interpreted.
     """
 
     inputs: FloatArray
@@ -41,7 +41,7 @@ class DataSet:
     columns: Columns | None = None
 
     def first(self, count: int | None) -> DataSet:
-        """The first rows."""
+        """Return the first rows."""
         if count is None:
             return self
         labels = None if self.labels is None else self.labels[:count]
@@ -49,7 +49,7 @@ class DataSet:
 
 
 def entry(cell: Any) -> float:
-    """A cell of a table as a number: truth values count as 0 and 1, what is no number is NaN."""
+    """Return a cell of a table as a number: truth values are 0 and 1, other texts are NaN."""
     try:
         return TRUTH[cell.strip().lower()] if isinstance(cell, str) else float(cell)
     except (KeyError, TypeError, ValueError):
@@ -61,18 +61,18 @@ def entry(cell: Any) -> float:
 
 
 def is_text(cell: Any) -> bool:
-    """Whether a cell holds a text that stands neither for a number nor for a missing one."""
+    """Return whether a cell contains a text that is neither a number nor a missing value."""
     missing = ("", "nan", "na", "n/a", "null", "none", "<na>")
     return isinstance(cell, str) and math.isnan(entry(cell)) and cell.strip().lower() not in missing
 
 
 def table_entries(table: npt.NDArray[Any], columns: Columns) -> DataSet:
-    """The inputs and labels of a table of cells, shape (n, columns).
+    """Return the inputs and labels of a table of cells, shape (n, columns).
 
     Raises
     ------
     TableError
-        If a column that counts holds no numbers at all, but texts.
+        If a column of inputs or labels contains texts and no numbers at all.
     """
     numbers = np.full(table.shape, np.nan)
     for k in (*columns.inputs, *columns.labels):
@@ -104,21 +104,21 @@ def read_inputs(
     names: Names | None,
     size: int,
 ) -> DataSet:
-    """Points from arrays, or from a frame whose columns are matched by name.
+    """Read points from arrays, or from a frame whose columns are matched by name.
 
     Parameters
     ----------
     inputs : array_like, shape (n, d) or (n, ...), or a frame with ``columns``
     labels : array_like, shape (n,) or (n, classes), or names of columns of the frame, or None
     names : tuple of str, or None
-        Of the network's inputs.
+        The names of the network's inputs.
     size : int
-        Their number.
+        The number of inputs.
 
     Raises
     ------
     LipyomoError
-        If rows are no points, or it is not clear which columns are meant.
+        If rows are not points, or columns are ambiguous.
     """
     if not hasattr(inputs, "columns") or not hasattr(inputs, "to_numpy"):
         if isinstance(labels, str):
@@ -137,12 +137,12 @@ def read_inputs(
 
 
 def with_names(network: Network, data: DataSet) -> Network:
-    """The network with names of its inputs: its own, or those of the columns of a table."""
+    """Return the network with input names: its own, or those of the columns of a table."""
     return with_input_names(network, None if data.columns is None else data.columns.input_names)
 
 
 def _names_columns(labels: Any) -> bool:
-    """Whether labels are names of columns."""
+    """Return whether labels are names of columns."""
     if isinstance(labels, str):
         return True
     many = isinstance(labels, list | tuple) and bool(labels)
@@ -154,7 +154,7 @@ def _array(labels: Any) -> npt.NDArray[Any] | None:
 
 
 def class_labels(labels: Any, count: int, classes: int) -> FloatArray | None:
-    """Labels as numbers of classes, shape (n,); NaN where a row has none.
+    """Return labels as indices of classes, shape (n,); NaN for rows without a label.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def class_labels(labels: Any, count: int, classes: int) -> FloatArray | None:
     Raises
     ------
     LipyomoError
-        If there are not as many labels as rows, they are no numbers, or no one-hot rows.
+        If there are not as many labels as rows, or they are neither numbers nor one-hot rows.
     """
     if labels is None:
         return None
@@ -210,7 +210,7 @@ def _from_one_hot(rows: FloatArray) -> FloatArray:
 
 
 def named_labels(labels: Any, known: Iterable[Any]) -> Any:
-    """Labels of an estimator as numbers of its classes.
+    """Return labels of an estimator as indices of its classes.
 
     Parameters
     ----------
@@ -221,7 +221,7 @@ def named_labels(labels: Any, known: Iterable[Any]) -> Any:
     Raises
     ------
     LipyomoError
-        If a label is none of them.
+        If a label is not one of them.
     """
     if labels is None or np.ndim(labels) != 1:
         return labels

@@ -1,4 +1,4 @@
-"""Several methods on one problem, side by side: each in its own process, under its own limits."""
+"""Comparing several methods on one problem, each in its own process with its own limits."""
 
 from lipyomo.analyses.compare.plot import plot_rows
 from lipyomo.analyses.compare.rows import Row, reference_interval, to_csv, to_json, with_errors

@@ -1,4 +1,4 @@
-"""Errors of estimates, relative to what is known of the truth."""
+"""Errors of estimates, relative to the best known interval."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from lipyomo.base.numerics.rounding import EQUAL, refutes
 
 
 def joint_interval(ends: Iterable[tuple[float, float, bool]]) -> tuple[float, float]:
-    """The best interval that several methods prove together; a point if one of them is exact.
+    """Return the best interval that several methods prove together; a point if one is exact.
 
     Parameters
     ----------
     ends : iterable of (lower, upper, exact)
-        What each method proves: 0 and infinity where it proves nothing.
+        The interval that each method proves; 0 and infinity if it proves nothing.
 
     Returns
     -------
     lower, upper : float
-        ``lower <= upper``, unless what one method attains is above what another one proves.
+        ``lower <= upper``, unless a value attained by one method contradicts the bound of another.
     """
     lower, upper = 0.0, math.inf
     for low, high, exact in ends:
@@ -30,15 +30,15 @@ def joint_interval(ends: Iterable[tuple[float, float, bool]]) -> tuple[float, fl
 
 
 def relative_error(value: float, lower: float, upper: float) -> float | None:
-    """Relative error of a value, given an interval that holds the truth.
+    """Return the relative error of a value, given an interval that contains the truth.
 
-    With a point v it is ``value / v - 1``; with an interval the distance to the nearer end,
-    relative to that end: at least that much is wrong, and zero means that the value lies inside.
+    For a point v it is ``value / v - 1``; for an interval it is the distance to the nearer end,
+    relative to that end, which is the least possible error; zero if the value is inside.
 
     Returns
     -------
     float or None
-        None for a value that is no number, or a truth of zero.
+        None if the value is not a number, or the truth is zero.
     """
     if math.isnan(value):
         return None
@@ -49,12 +49,12 @@ def relative_error(value: float, lower: float, upper: float) -> float | None:
 
 
 def error_text(error: float | None, open_: bool) -> str:
-    """An error in percent; a star marks a least error, to an interval that is still open."""
+    """Format an error in percent; a star marks a least error, relative to an open interval."""
     return "" if error is None else f"{100.0 * error:+.2f}%{'*' if open_ else ''}"
 
 
 def width_text(lower: float, upper: float) -> str:
-    """How far the upper end of an open interval may be from the truth, in percent."""
+    """Format how far the upper end of an open interval may be from the truth, in percent."""
     if not 0.0 < lower <= upper < math.inf:
         return "open"
     return f"at most {100.0 * (upper / lower - 1.0):.2f}%"

@@ -1,4 +1,4 @@
-"""A picture of a comparison: values on a log axis, guarantees by marker and colour."""
+"""The plot of a comparison: values on a log axis, guarantees by marker and colour."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _STYLES: dict[str, tuple[str, str, str]] = {
 
 
 def _draw_rows(axes: Any, rows: Sequence[Row]) -> None:
-    """One horizontal line a method, ordered by value."""
+    """Plot one horizontal line for each method, ordered by value."""
     shown = [row for row in rows if row.value is not None and row.value > 0]
     shown.sort(key=lambda row: (-(row.value or 0.0), row.method))
     for place, row in enumerate(shown):
@@ -73,24 +73,24 @@ def _draw_rows(axes: Any, rows: Sequence[Row]) -> None:
 
 
 def plot_rows(rows: Sequence[Row], path: Path) -> None:
-    """Draw the values of all methods on a log axis, one panel a network.
+    """Plot the values of all methods on a log axis, with a panel for each network.
 
-    Lower bounds point right, upper bounds left, at the truth; exact methods are diamonds, or their
-    open interval where they were stopped; heuristics are circles.  The shaded band, or the
-    line, is the best interval of all methods.
+    Markers of lower bounds point right and those of upper bounds left, towards the truth.  Exact
+    methods are diamonds, or open intervals if they were stopped; heuristics are circles.  The
+    shaded band, or the line, is the best interval of all methods.
 
     Parameters
     ----------
     rows : sequence of Row
     path : Path
-        The suffix names the format (png, pdf, svg).
+        Its suffix determines the format (png, pdf, svg).
 
     Raises
     ------
     MissingExtra
         If matplotlib is not installed.
     ProblemError
-        If there is nothing to draw, or the format is unknown.
+        If there is nothing to plot, or the format is unknown.
     OutputError
         If the file cannot or must not be written.
     """

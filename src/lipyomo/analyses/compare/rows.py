@@ -1,4 +1,4 @@
-"""One row a method, and what is computed from all rows together."""
+"""Rows of a comparison, one for each method, and what is computed from all of them."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from lipyomo.problems.result import Guarantee, Result
 
 @dataclass(frozen=True)
 class Row:
-    """What one method said about one problem.
+    """The result of one method for one problem.
 
     Attributes
     ----------
     network : str
-        Name of the network.
+        The name of the network.
     norms : str
         Such as ``linf -> l2``.
     method, title : str
-        As given to ``--method``, and as shown.
+        The name for ``--method``, and the title shown.
     guarantee : str
         exact, upper, lower or heuristic.
     status : str
         How it ended: a `Status`, or ``refused``, ``failed``, ``killed``, ``interrupted``.
     value : float or None
-        The method's one number; None without one.
+        The value of the method; None without one.
     lower, upper : float
-        The interval that it proves, 0 and infinity where it proves nothing.
+        The interval that it proves; 0 and infinity if it proves nothing.
     seconds : float
         Wall-clock seconds of the method, without the start of its process.
     error : float or None
-        Relative error to the exact value or to the best interval (see `with_errors`).  Of an exact
-        method that was stopped: what its upper end may be above the truth, at most.
+        The error relative to the exact value or to the best interval (see `with_errors`).  For an
+        exact method that was stopped, how far its upper bound is above the truth, at most.
     message : str
-        Why there is no value, or the method's first warning.
+        Why there is no value, or the first warning of the method.
     """
 
     network: str
@@ -58,7 +58,7 @@ class Row:
 
     @property
     def is_open(self) -> bool:
-        """Whether an exact method stopped before its interval closed."""
+        """Whether an exact method stopped before its interval was closed."""
         return self.guarantee == "exact" and self.status != "exact" and self.value is not None
 
     @property
@@ -67,9 +67,9 @@ class Row:
         return self.value is not None or self.lower > 0 or math.isfinite(self.upper)
 
     def with_result(self, result: Result) -> Row:
-        """The row of a method that came to an end.
+        """Return the row of a method that has finished.
 
-        An exact method that ran out of time is worth its upper end.
+        The value of an exact method that ran out of time is its upper bound.
         """
         value = result.value
         if result.guarantee is Guarantee.EXACT and not result.is_exact:
@@ -86,18 +86,18 @@ class Row:
         )
 
     def to_dict(self) -> dict[str, object]:
-        """Plain data for JSON; infinities become None."""
+        """Return plain data for JSON; infinities become None."""
         found: dict[str, object] = plain(asdict(self))
         return found
 
 
 def reference_interval(rows: Iterable[Row]) -> tuple[float, float]:
-    """The best interval that all rows prove together; a point if one of them is exact."""
+    """Return the best interval that all rows prove together; a point if one of them is exact."""
     return joint_interval((row.lower, row.upper, row.status == "exact") for row in rows)
 
 
 def with_errors(rows: Sequence[Row]) -> list[Row]:
-    """The rows with their relative errors; see `relative_error`."""
+    """Return the rows with their relative errors; see `relative_error`."""
     ends = reference_interval(rows)
     return [replace(row, error=_error(row, *ends)) for row in rows]
 
@@ -106,18 +106,18 @@ def _error(row: Row, lower: float, upper: float) -> float | None:
     if row.value is None:
         return None
     if row.is_open and lower < upper:
-        # Its value is the end of the best interval, perhaps, and no error of zero for that.
+        # its value may be the end of the best interval, which does not make its error zero
         return row.value / lower - 1.0 if lower > 0 else None
     return relative_error(row.value, lower, upper)
 
 
 def to_json(rows: Sequence[Row]) -> str:
-    """A JSON list of objects, one a row."""
+    """Return a JSON list of objects, one for each row."""
     return json.dumps([row.to_dict() for row in rows], indent=2, allow_nan=False)
 
 
 def to_csv(rows: Sequence[Row]) -> str:
-    """Comma-separated values with a header; empty where there is no number."""
+    """Return comma-separated values with a header; empty if there is no number."""
     text = io.StringIO()
     writer = csv.DictWriter(text, [item.name for item in fields(Row)], lineterminator="\n")
     writer.writeheader()

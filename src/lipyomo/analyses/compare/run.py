@@ -1,4 +1,4 @@
-"""Run several methods on a problem, and give their rows as they come in."""
+"""Running several methods on a problem, and yielding their rows as they finish."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from lipyomo.problems.result import Guarantee, Progress, Result
 from lipyomo.problems.settings import Settings
 
 START = 120.0
-"""Seconds that a process may take to start and import."""
+"""Seconds that a process may take to start and to import the package."""
 
 LEFT_OUT = ("crosslip", "mipcrosslip", "pairwise", "interval", "shor")
-"""Methods that are no part of the default comparison: others say the same."""
+"""Methods that are not part of the default comparison, since others give the same."""
 
 
 def default_methods(problem: LipschitzProblem) -> list[str]:
@@ -44,7 +44,7 @@ def _work(
     settings: Settings,
     memory: int | None,
 ) -> Result:
-    """In a process of its own: run a method, and tell that it starts and what it finds."""
+    """Run a method in a separate process, and send messages when it starts and what it finds."""
 
     def progress(moment: Progress) -> None:
         send("interval", moment.lower, moment.upper)
@@ -66,7 +66,7 @@ def _row(
     memory: int | None,
     stop: Callable[[], bool],
 ) -> Row:
-    """Run a method in a process of its own, at most until its time limit is over."""
+    """Run a method in its own process, at most until its time limit."""
     names = problem.network.name, problem.describe_norms(), method.name, method.title
     row = Row(*names, str(method.guarantee), "", None, 0.0, math.inf, 0.0)
     plain = replace(settings, progress=None, should_stop=None)
@@ -113,35 +113,35 @@ def compare(
     memory_limit: int | str | None = None,
     jobs: int = 1,
 ) -> Iterator[Row]:
-    """Run methods side by side, each in its own process under its own limits.
+    """Run methods side by side, each in its own process with its own limits.
 
-    Each shows what it finds by itself: methods that bound from above attain nothing here.
-
-    A method that refuses the problem, fails, hangs or eats memory gives a row that says so and
-    harms nothing.  Leaving the iteration early kills what still runs.
+    Each row shows what the method finds on its own: methods that compute upper bounds do not search
+    for points here.  A method that refuses the problem, fails, hangs or uses too much memory gives
+    a row that says so, and does not affect the others.  Leaving the iteration early kills all
+    methods that are still running.
 
     Parameters
     ----------
     problem : LipschitzProblem
     methods : sequence of str, optional
-        Names of the method table; by default all that can treat the problem.
+        Names of methods; by default all that can solve the problem.
     time_limit : float, optional
-        Seconds of each method; it is killed a little later if it does not stop by itself.
+        Seconds for each method; it is killed a little later if it does not stop by itself.
     settings : Settings, optional
         Seed, solver and so on for all methods; its time limit and options are not used.  Once its
-        `should_stop` says so, running methods end with the interval that they reported last, and
-        no others begin.
+        `should_stop` returns true, running methods end with the interval they reported last, and no
+        others are started.
     options : mapping of str to mapping, optional
         Options of single methods, by method name.
     memory_limit : int or str, optional
-        Most bytes of address space of each process (where the system has such a limit).
+        The largest address space of each process in bytes (if the system supports this).
     jobs : int, optional
-        Processes at a time.  Timings mean most with one.
+        The number of processes at a time.  Timings are most reliable with one.
 
     Yields
     ------
     Row
-        As methods finish; pass the rows to `with_errors` for their relative errors.
+        One row for each method as it finishes; pass them to `with_errors` for relative errors.
 
     Raises
     ------
