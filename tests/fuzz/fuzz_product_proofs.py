@@ -110,5 +110,5 @@ def false_file(first: dict[str, Any], payload: bytes, rng: np.random.Generator) 
 if __name__ == "__main__":
     arguments = [int(word) for word in sys.argv[1:]]
     found = run(*arguments, prove=of_any_kind, files=false_file)
-    print(f"{arguments[0]} false files, {len(found)} accepted", *found, sep="\n")
+    print(f"{arguments[0]} false files, {len(found)} faults", *found, sep="\n")
     sys.exit(bool(found))

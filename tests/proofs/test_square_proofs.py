@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from flint import arb
+from flint import arb, ctx
 
 import lipyomo
 from lipyomo import Box, LipschitzProblem, Network
@@ -23,7 +23,7 @@ from lipyomo_check.smooth.powers import UNBOUNDED
 from lipyomo_check.smooth.squares import convex, least
 from lipyomo_check.smooth.strict import StrictChain
 from lipyomo_check.smooth.strict_factors import Form as StrictForm
-from lipyomo_check.smooth.strict_pieces import chord, pieces_of
+from lipyomo_check.smooth.strict_pieces import chord, extremes, pieces_of
 from lipyomo_check.smooth.strict_whole import least_square
 from lipyomo_check.smooth.whole import Sum
 from tests.proofs.test_joint_proofs import boxes_of, normalised, question_of, written
@@ -88,6 +88,18 @@ def test_both_arithmetics_choose_the_same_lines(name: str) -> None:
             for A, c in ((1.0, 0.0), (0.0, 1.0), (-0.5, 2.0)):
                 found = float(chord(unit.kind, pieces_of(unit, low, high), arb(A), arb(c)))
                 assert found == pytest.approx(one.chord(A, c)[0], rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["exp", "square"])
+def test_ranges_of_next_to_nothing_have_bounds_in_arb(name: str) -> None:
+    """Scores that are equal are zero, but for what underflows."""
+    unit = Unit(UNBOUNDED[name], name, 1.0, 1.0)
+    with ctx.workprec(256):
+        pieces = pieces_of(unit, -5e-324, 5e-324)
+        s = chord(unit.kind, pieces, arb(1), arb(0))
+        middle, reach = extremes(pieces, arb(1), arb(0), s, False)
+    assert float(middle) == pytest.approx(float(name == "exp"), abs=1e-15)
+    assert 0.0 <= float(reach.upper()) < 1e-15
 
 
 def test_sums_of_anything_else_are_left_alone() -> None:

@@ -92,7 +92,10 @@ def chord(kind: Kind, pieces: list[Piece], A: arb, c: arb, flat: bool = False) -
 
 def _beyond(apart: arb, height: arb) -> arb:
     """How far a chord and a parabola together go beyond both ends, as in `lines`."""
-    return height * (1 - apart / height).max(arb(0)) ** 2 if height > 0 else height
+    if not height > 0:
+        return height
+    # the least quotient: that of a ball around zero and of next to nothing would be all numbers
+    return height * (1 - apart.abs_lower() / height).max(arb(0)) ** 2
 
 
 def extremes(pieces: list[Piece], A: arb, c: arb, s: arb, plain: bool) -> Range:
