@@ -1,1 +1,1 @@
-"""What users ask: constants, ranges, maps, decisions over data, methods side by side."""
+"""The questions of users: constants, ranges, maps, decisions on data, comparisons of methods."""

@@ -10,11 +10,11 @@ class Exit(IntEnum):
     """Exit codes of every command."""
 
     DONE = 0
-    """The result is as asked for."""
+    """The result is as requested."""
     FAILED = 1
     """The input was wrong, there is no result, or a file could not be written."""
     OPEN = 2
-    """The result is valid, but less than was asked for."""
+    """The result is valid, but less than requested."""
 
 
 def worst(codes: Collection[int]) -> Exit:

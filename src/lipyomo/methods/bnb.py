@@ -35,7 +35,7 @@ from lipyomo.search.engine.protocol import NODES, N, T
 
 
 def why_not(problem: LipschitzProblem, memory: float, way: str) -> str | None:
-    """Return why a reduced problem cannot be searched with so many bytes of memory, or None."""
+    """Return why a reduced problem cannot be searched with this much memory, or None."""
     try:
         targets_of(problem)
     except MethodError as error:

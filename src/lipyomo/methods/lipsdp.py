@@ -196,7 +196,7 @@ def run(run: Run) -> Result:
         Conic solvers get a CVXPY model; ``newton`` is this project's own method (neuron form only).
         ``auto`` is Newton for the neuron form and Clarabel for the layer form.
     split : int
-        Bound pieces of so many hidden layers separately and multiply the bounds; 0 does not split.
+        Bound pieces of this many hidden layers separately and multiply the bounds; 0 for no split.
     slopes : {'local', 'global'}
         Whether units that are stable on the domain keep their slope, or all units may have any.
     """

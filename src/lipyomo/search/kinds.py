@@ -46,7 +46,7 @@ class NetworkKind(NamedTuple):
     least_distance : callable
         Makes the pipeline that finds a nearest point, from the question and the nearest known one.
     halves_beside : callable
-        Whether boxes of a network may be halved beside a search of its phases.
+        Whether boxes of a network may be bisected beside a search over its phases.
     """
 
     quick_incumbent: Callable[[LipschitzProblem, int, Clock], Witness | None]

@@ -125,7 +125,7 @@ def bound_entries(
     Returns
     -------
     above : float
-        No entry exceeds its final attained value by more than so many tolerances.
+        No entry exceeds its final attained value by more than this many tolerances.
     boxes : int
         Number of boxes that were bounded.
     """

@@ -143,7 +143,7 @@ class EntryEnds:
         }
 
     def ranges(self, clock: Clock, nodes: int) -> list[tuple[Range, ...]]:
-        """Return the ranges by row, for a search of so many nodes and a clock's time."""
+        """Return the ranges by row, for a search with this many nodes and a clock's time."""
         seconds, (_, rows, columns) = clock.seconds, self.proved.shape
 
         def of(i: int, j: int) -> Range:

@@ -1,6 +1,6 @@
-"""The engine of branch and bound: it knows no networks, and imports `lipyomo.base` alone.
+"""The engine of branch and bound, which is independent of networks and only uses `lipyomo.base`.
 
-`engine.py` is the loop; `protocol.py` says what it asks of a search, and what nodes and tasks are.
+`engine.py` is the loop; `protocol.py` defines the interface of a search, its nodes and its tasks.
 """
 
 from __future__ import annotations

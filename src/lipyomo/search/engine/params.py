@@ -29,7 +29,7 @@ class Params:
         Number of open nodes that is allowed in any case.
     waiting : int
         A batch takes at most one in `waiting` of a worker's share of the open nodes, but at least
-        1 / `waiting` of a full batch if there are so many.  Larger batches cost less per node, but
+        1 / `waiting` of a full batch if there are enough.  Larger batches cost less per node, but
         what their best nodes find comes too late for the others (2 to 4 perform alike).  Heuristics
         start from the best `waiting` batches of nodes.
     first_improvement, improvement : float

@@ -180,8 +180,8 @@ class Pipeline(Protocol[N, T]):
     def plan(self, nodes: Sequence[N], travels: bool) -> T:
         """Make the task of splitting some nodes.
 
-        A task that travels can be pickled, and its outcome depends on the task alone.  One that
-        stays is processed at home at once, and may use all that is known there.
+        A task for another process can be pickled, and its outcome only depends on the task.  Other
+        tasks are processed in the main process at once, and may use all that is known there.
         """
         ...
 

@@ -126,7 +126,7 @@ class _Job(Generic[N, T]):
         return self._outcome
 
     def wait(self, seconds: float) -> None:
-        """Wait for its outcome, at most so many seconds."""
+        """Wait for its outcome, at most for the given seconds."""
         if self._future is None:
             time.sleep(seconds)
         else:

@@ -37,8 +37,8 @@ from lipyomo.search.spaces.boxes.inputs import highest
 from lipyomo.search.spaces.boxes.relax import relaxed
 
 OUT_OF_REACH = 1.5
-"""If the bound by chords is so many times a known one, `_narrowed` is not tried: it takes seconds
-and gains a quarter at best, on such wide domains a few percent."""
+"""If the bound by chords is this many times a known one, `_narrowed` is not tried: it takes seconds
+and gains a quarter at best, and only a few percent on such wide domains."""
 
 NARROWER = 0.9
 """Narrowing the domain is repeated if it left at most this share of the bound's gap: time against

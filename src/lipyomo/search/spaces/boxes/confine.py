@@ -159,7 +159,7 @@ def _within(
         low[none], high[none] = boxes.low[none], boxes.high[none]
         top, fuzz = _over_box(some, Signal.between(low, high, unit), unit)
         top[none] = cutoffs[none]
-    # diverging multipliers, as for an empty intersection, say nothing about the box's rounding
+    # diverging multipliers, as for an empty intersection, do not affect the rounding of the box
     fuzz = np.minimum(fuzz, 2.0 * _over_box(summed, x, unit)[1])
     return ConfinedMaxima(top, some.a, fuzz, points, low, high)
 

@@ -44,7 +44,7 @@ class Params:
         share of the domain's, as it takes as long as a bundle.
     wide : int
         Number of inputs from which on the gradient's entries are bounded one by one at the root:
-        with so many inputs, bisecting them does not get far.
+        with that many, bisecting inputs does not get far.
     vast : int
         Number of inputs from which on programs in slopes and inputs together lower the root's
         bounds, before any boxes: a program of a hundred units takes a second.
@@ -64,8 +64,8 @@ class Params:
         In networks with products, a box gets four children at once if its bound exceeds the cutoff
         by more than this relative distance: of two children, fewer than half would be closed.
     few : int
-        Boxes are split until so many can be bounded together, since calls on many small arrays take
-        as long for one box.
+        Boxes are split until this many can be bounded together, since calls on many small arrays
+        take as long for one box.
     curved : (int, int), optional
         Fewest and most inputs with which the first layer's units are relaxed to parabolas.  With
         fewer, bisecting is cheaper; with more, a box has too many corners to evaluate.

@@ -1,4 +1,4 @@
-"""Quadratic functions on cubes with the axes of e first: their upper ends, and where these are.
+"""Quadratic functions on cubes with the axes of e first: upper bounds, and where they are attained.
 
 There are few entries of e and many functions, so that sums over e are sums of whole arrays.
 """
@@ -17,20 +17,20 @@ from lipyomo.base.numerics.rounding import TINY
 from lipyomo.search.spaces.boxes.on_cubes import QuadraticOnCube, pairs_of
 
 ENTRIES = 8
-"""Most entries of e that are worth their time: terms of third order are as many as their cubes."""
+"""The largest number of entries of e: the number of terms of third order grows with its cube."""
 
 SWEEPS = 2
-"""How often each entry of a point is chosen at which a tangent plane is low: more hardly matter."""
+"""How often each entry of the point of a tangent plane is updated: more hardly matters."""
 
 
 @cache
 def places_of(count: int) -> dict[tuple[int, int], int]:
-    """Where the coefficient of each of these pairs stands."""
+    """Return the index of the coefficient of each pair of different entries."""
     return {pair: count + number for number, pair in enumerate(pairs_of(count))}
 
 
 def products_of(C: FloatArray, D: FloatArray) -> FloatArray:
-    """Coefficients of the products of linear parts (D, N, n)."""
+    """Return the coefficients of the products of linear parts (D, N, n)."""
     count, pairs = len(C), pairs_of(len(C))
     found = np.empty((count + len(pairs), *np.broadcast_shapes(C.shape[1:], D.shape[1:])))
     np.multiply(C, D, out=found[:count])
@@ -41,7 +41,7 @@ def products_of(C: FloatArray, D: FloatArray) -> FloatArray:
 
 
 Places = tuple[IntArray, ...]
-"""One array, or rows and columns, as `numpy.nonzero` has them."""
+"""One array of indices, or rows and columns, as `numpy.nonzero` returns them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ class Quadratics(QuadraticOnCube):
     linear : ndarray, shape (D, N, n)
     bends : ndarray, shape (D (D + 1) / 2, N, n)
     size : ndarray, shape (N, n)
-        Sums of absolute values of all terms that they are made of.
+        Sums of the absolute values of all their terms.
     """
 
     error: FloatArray
@@ -64,29 +64,29 @@ class Quadratics(QuadraticOnCube):
     def straight(
         cls, constant: FloatArray, linear: FloatArray, error: FloatArray, size: FloatArray
     ) -> Quadratics:
-        """Affine functions, whose linear parts (N, n, D) have the axis of e last."""
+        """Return affine functions, given linear parts (N, n, D) with the axis of e last."""
         slopes = np.ascontiguousarray(np.moveaxis(linear, 2, 0))
         terms = len(slopes) + len(pairs_of(len(slopes)))
         return cls(constant, slopes, np.zeros((terms, 1, 1)), error, size)
 
     def take(self, *places: IntArray) -> Quadratics:
-        """Some of the n functions, or those at some places (N, n); of one alone as many copies."""
+        """Select some of the n functions, or those at places (N, n); a single one is repeated."""
         parts = self.constant, self.linear, self.bends, self.error, self.size
         return Quadratics(*(placed(part, places) for part in parts))
 
     def on(self, which: IntArray) -> Quadratics:
-        """The functions on some of the boxes."""
+        """Select some of the boxes."""
         parts = self.constant, self.linear, self.bends, self.error, self.size
         return Quadratics(*(part[..., which, :] if part.shape[-2] > 1 else part for part in parts))
 
     def times(self, share: FloatArray) -> Quadratics:
-        """Multiples, by numbers (N, n)."""
+        """Multiply by numbers (N, n)."""
         size = np.abs(share)
         whole = self.constant * share, self.linear * share, self.bends * share
         return Quadratics(*whole, self.error * size, self.size * size)
 
     def plus(self, other: Quadratics) -> Quadratics:
-        """Sums."""
+        """Add other functions."""
         return Quadratics(
             self.constant + other.constant,
             self.linear + other.linear,
@@ -96,7 +96,7 @@ class Quadratics(QuadraticOnCube):
         )
 
     def less(self, other: Quadratics, share: FloatArray, number: FloatArray) -> Quadratics:
-        """These less multiples of others, and less numbers (N, n)."""
+        """Subtract multiples of other functions, and numbers (N, n)."""
         linear, bends = share * other.linear, share * other.bends
         np.subtract(self.linear, linear, out=linear)
         np.subtract(self.bends, bends, out=bends)
@@ -110,19 +110,19 @@ class Quadratics(QuadraticOnCube):
         )
 
     def sums(self, rows: FloatArray) -> Quadratics:
-        """Sums of multiples, for rows (k, n) of coefficients."""
+        """Return sums of multiples, for rows (k, n) of coefficients."""
         turned, sizes = rows.T, np.abs(rows).T
         bends = self.bends @ turned if self.bends.shape[-1] > 1 else self.bends * turned.sum(0)
         parts = self.constant @ turned, self.linear @ turned, bends
         return Quadratics(*parts, self.error @ sizes, self.size @ sizes)
 
     def shifted(self, number: FloatArray) -> Quadratics:
-        """These and numbers (N, n)."""
+        """Add numbers (N, n)."""
         constant, size = self.constant + number, self.size + np.abs(number)
         return Quadratics(constant, self.linear, self.bends, self.error, size)
 
     def multiplied(self, other: Quadratics, unit: float) -> Quadratics:
-        """Products of these with others: what is of third order in e, or more, is an error.
+        """Multiply by other functions; terms of third or higher order in e become errors.
 
         With the quadratic part of one in m +- r, its products with affine functions ``c . e`` are
         within r times the sum of the sizes of c, about m times these.
@@ -141,33 +141,33 @@ class Quadratics(QuadraticOnCube):
         return Quadratics(*parts, error * (1.0 + 8.0 * unit), size)
 
     def ends(self, unit: float) -> Ends:
-        """Ranges, by the sizes of all coefficients."""
+        """Return ranges, by the sizes of all coefficients."""
         middle, radius = self.bend
         radius = radius + np.abs(self.linear).sum(axis=0) + self.error
         radius = radius + 16.0 * unit * (self.size + np.abs(self.constant))
         return self.constant + middle - radius, self.constant + middle + radius
 
     def negative(self) -> Quadratics:
-        """These functions times -1."""
+        """Return these functions times -1."""
         return self.times(np.full((1, 1), -1.0))
 
     def below(
         self, unit: float, start: FloatArray | None = None, concave: BoolArray | None = None
     ) -> StackedTangents:
-        """Affine functions above these, low where these are high.
+        """Return affine functions above these, chosen to have small maxima.
 
         With D >= 0 diagonal and ``M = Q - D`` negative semidefinite
 
             l . e + e' Q e <= sum D + l . e + e' M e <= sum D - p' M p + (l + 2 M p) . e
 
-        for each point p: where M is diagonally dominant, or Q is known to be of one sign.
+        for each point p.  M is made diagonally dominant, unless Q is known to be concave.
 
         Parameters
         ----------
         unit : float
-            What sums round.
+            The rounding error of sums.
         start : ndarray, shape (D, N, n), optional
-            Where to look for points from.
+            Points to start from.
         concave : ndarray of bool, shape (n,) or (N, n), optional
             Whether quadratic parts are sums of negative squares.
         """
@@ -186,7 +186,7 @@ class Quadratics(QuadraticOnCube):
         lowered = squares - shift
         shape = np.broadcast_shapes(linear.shape, lowered.shape)
         point = np.zeros(shape) if start is None else start.copy()
-        steep = 0.5 / np.maximum(-lowered, TINY)  # where M does not bend, an end is best
+        steep = 0.5 / np.maximum(-lowered, TINY)  # where M has no curvature, an end is best
 
         def with_pairs(found: FloatArray, k: int) -> FloatArray:
             for bend, j in beside[k]:
@@ -207,7 +207,7 @@ class Quadratics(QuadraticOnCube):
         return StackedTangents(linear + slope, constant, point)
 
     def extremes(self, convex: BoolArray, unit: float) -> Ends:
-        """Ends, by tangent planes of concave functions above these, and above their negatives.
+        """Return ranges, by tangent planes of concave functions above these and their negatives.
 
         Parameters
         ----------
@@ -227,12 +227,12 @@ class StackedTangents(NamedTuple):
 
     @property
     def top(self) -> FloatArray:
-        """Upper ends, shape (N, n)."""
+        """Upper bounds, shape (N, n)."""
         return np.asarray(self.constant + np.abs(self.linear).sum(axis=0))
 
 
 def placed(array: FloatArray, places: Places) -> FloatArray:
-    """Numbers at some places of the last axes, of which any may be of one number for all."""
+    """Select numbers at places of the last axes; axes of length one are broadcast."""
     counts = array.shape[-len(places) :]
     own = (place if count > 1 else 0 * place for place, count in zip(places, counts, strict=True))
     if len(places) == 1:

@@ -60,7 +60,7 @@ class Heuristic:
     name : str
     run : callable
     every : int
-        It takes part in one of every so many turns.
+        It takes part in one of this many turns.
     """
 
     name: str

@@ -30,7 +30,7 @@ class Split:
     Attributes
     ----------
     index : int
-        The unit that was decided, or the input whose interval was halved.
+        The unit that was decided, or the input whose interval was bisected.
     phase : int or None
         The unit's phase; None for an input.
     ends : (float, float) or None

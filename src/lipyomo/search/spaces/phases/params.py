@@ -47,8 +47,9 @@ class Params:
     ascent_work : int
         Most multiplications that the ascent of a batch may take.
     programs : int
-        Linear programs are solved for all nodes without a known point as long as one in so many of
-        them proves a node empty; otherwise for one in so many nodes, for its point (3 to 10 alike).
+        Linear programs are solved for all nodes without a known point as long as one in this many
+        proves a node empty; otherwise for one node in this many, for its point (3 to 10 perform
+        alike).
     box_inputs, box_units : int
         Largest number of inputs for which input boxes are split, and largest number of unstable
         units for which units are split even then, since splitting few units is cheap.
@@ -59,8 +60,9 @@ class Params:
         Branching candidates that a node keeps; points sent with a node to another process; points
         with a unit at zero that are examined exactly, per call (4 to 16 perform alike).
     tried : int
-        For the first split, one in so many of the unstable units is tried: a few more bounds
-        against bad first splits, after which trees of trained networks have twice the nodes.
+        For the first split, one in this many of the unstable units is tried.  This takes a few more
+        bounds, but avoids bad first splits, after which trees of trained networks have twice as
+        many nodes.
     unit_trust : float
         Number of splits on a unit at which its own record, beyond what the features predict, gets
         half of the full weight.

@@ -1,4 +1,4 @@
-"""Points seen so far: they prove regions non-empty and carry the incumbent."""
+"""Points found so far: they prove regions non-empty and carry the incumbent."""
 
 from __future__ import annotations
 
