@@ -63,7 +63,7 @@ class Parser(argparse.ArgumentParser):
         self.add_argument("--help-all", action=_HelpAll, nargs=0, help="every option")
 
     def format_help(self) -> str:
-        """One screen: the options but the rare ones."""
+        """Return one screen: the options except the rare ones."""
         if self._screen is not None:
             return self._screen
         formatter = self._get_formatter()

@@ -113,7 +113,7 @@ def coefficient_error(problem: LipschitzProblem, functional: FloatArray) -> floa
 
 
 def _products(subsets: list[Subset], index: dict[Subset, int]) -> sp.csr_array:
-    """Rows ``- E[prod_{I} x prod_{J} (1 - x)] <= 0`` for all partitions I, J of each subset."""
+    """Return rows ``- E[prod_{I} x prod_{J} (1 - x)] <= 0`` for all partitions of each subset."""
     rows, columns, values = [], [], []
     row = 0
     for subset in subsets:

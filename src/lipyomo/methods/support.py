@@ -114,7 +114,7 @@ def run_cascade(run: Run, stages: Sequence[Stage] = STAGES) -> Cascade:
 
 
 def vertex_bounds(run: Run, bounds: LayerBounds) -> FloatArray:
-    """Upper bounds (FastLip) for the vertices of the reduced problem's dual ball, shape (k,)."""
+    """Bound (FastLip) the vertices of the reduced problem's dual ball from above, shape (k,)."""
     cascade = Cascade(run.problem.reduced.problem, bounds, clock=run.clock)
     cascade.run(("entries",))
     found = np.zeros(len(cascade.targets.functionals))

@@ -225,7 +225,7 @@ def _weights(
 
 
 def _sides(stack: Stack) -> FloatArray:
-    """Upper bounds of z and of -z, two columns for each unit, shape (B, 2 N)."""
+    """Compute upper bounds of z and of -z, two columns for each unit, shape (B, 2 N)."""
     return np.stack([stack.upper, -stack.lower], axis=2).reshape(len(stack.upper), -1)
 
 

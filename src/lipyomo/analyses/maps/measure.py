@@ -60,7 +60,7 @@ class PatternNorms(Measure):
         return targets_of(self.problem)
 
     def able(self, most: int) -> bool:
-        """Whether they can be computed: from linf to l2, by all signs, for up to `most` inputs."""
+        """Return whether they can be computed: linf to l2, by all signs, up to `most` inputs."""
         hard = self.targets.whole_ball and self.targets.norm == "linf"
         return not hard or self.problem.tangent_network.input_dim <= most
 

@@ -146,7 +146,7 @@ def _bounded(pool: Workers[Job, Ends], bounding: Bounds, cells: Cells) -> Ends:
 
 
 def _edges(cells: Cells) -> FloatArray:
-    """The longest edge of each cell, shape (n,)."""
+    """Return the longest edge of each cell, shape (n,)."""
     return np.asarray((cells.upper - cells.lower).max(axis=1))
 
 

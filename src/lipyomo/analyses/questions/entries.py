@@ -202,9 +202,9 @@ class EntrySearch:
             self._report(max(progress.upper - C, 0.0), progress.nodes, progress.message)
 
         def enough() -> bool:
-            """Whether a better point was found, and no better one within as many nodes again.
+            """Return whether a better point was found, and none within as many nodes again.
 
-            Near a kink points improve again and again.
+            Near a kink, points keep improving.
             """
             return clock.interrupted or (best > C * (1.0 + slack) and nodes >= 2 * found_at)
 

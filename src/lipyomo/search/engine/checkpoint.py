@@ -295,7 +295,7 @@ def check_checkpoint(path: Path, resume: bool, overwrite: bool) -> None:
 
 
 def _is_there(path: Path) -> bool:
-    """Whether this is a regular file that is not empty."""
+    """Return whether this is a regular file that is not empty."""
     there = stat_or_none(path)
     return there is not None and path.is_file() and there.st_size > 0
 

@@ -118,7 +118,7 @@ class _State(NamedTuple):
         return float(curved.sum() + flat.sum())
 
     def way(self, step: _State) -> float:
-        """The largest share of a step, at most 1, that keeps slacks and multipliers nonnegative.
+        """Return the largest share of a step, at most 1, with nonnegative slacks and multipliers.
 
         Primal and dual variables share it, because the ball makes the dual conditions bilinear.
         """

@@ -172,7 +172,7 @@ class Halving:
         return joined([bounded_values(context, part)[0] for part in parts]), best
 
     def _evaluated(self, boxes: ValueBoxes, best: Incumbent) -> Incumbent:
-        """The better one of an incumbent and points of boxes: middles, and corners uphill."""
+        """Return the better of an incumbent and points of boxes: middles, and corners uphill."""
         question = self.objective.question
         points = question.domain.drawn_in(boxes.middle)
         uphill = np.sign(question.gradients(points))

@@ -58,7 +58,7 @@ def steps_of(
 
 
 def shortest_steps(steps: Steps, norm: str) -> tuple[FloatArray, FloatArray]:
-    """Lower bounds (N,) of the norms of steps, and steps (N, d) that are about the shortest.
+    """Bound norms of steps from below, (N,), and return steps (N, d) that are about the shortest.
 
     Parameters
     ----------

@@ -82,7 +82,7 @@ class Distance(Value):
     def evaluated(
         self, found: Bounded, left: Boxes, best: Incumbent
     ) -> tuple[Incumbent, BoolArray]:
-        """The point from which on the nearest of the boxes may be positive."""
+        """Return the point beyond which the nearest of the boxes may be positive."""
         distances, points = self._closest(found)
         first = int(distances.argmin())
         best = max(
@@ -91,7 +91,7 @@ class Distance(Value):
         return best, np.abs(found.top - self.values(left.middle)) < 2.0 * found.fuzz
 
     def _closest(self, found: Bounded) -> tuple[FloatArray, FloatArray]:
-        """Lower bounds (N,) of the distances at which affine bounds reach zero, and these points.
+        """Bound distances (N,) where affine bounds reach zero from below; also return these points.
 
         The constants of the affine functions follow from their maxima over the boxes, rounded up.
         """

@@ -174,7 +174,7 @@ def _of_tail(
 
 
 def _nonnegative(bounds: FloatArray) -> FloatArray:
-    """Bounds of norms from bounds of ``y . J v``; minus infinity stays, for empty boxes."""
+    """Turn bounds of ``y . J v`` into bounds of norms; minus infinity stays, for empty boxes."""
     return np.where(np.isfinite(bounds), np.maximum(bounds, 0.0), bounds)
 
 

@@ -212,7 +212,7 @@ def chords(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _entries(context: Context, boxes: Boxes, clock: Clock) -> tuple[FloatArray, FloatArray]:
-    """Lower and upper bounds (N, d) of the gradient's entries for the boxes' functionals.
+    """Bound the gradient's entries (N, d) from below and above for the boxes' functionals.
 
     They combine interval bounds from ranges of slopes with affine bounds, which are tighter on
     small domains and are left out if there is no time for them.

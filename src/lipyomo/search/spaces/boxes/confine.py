@@ -196,7 +196,7 @@ def _with_rows(
 
 
 def _beating(summed: Summed, x: Signal, cutoffs: FloatArray, unit: float) -> HalfSpaces:
-    """Where functions exceed the cutoffs: one row ``-a . x <= constant - cutoff`` for each box."""
+    """Return a row ``-a . x <= constant - cutoff`` for each box: where functions exceed cutoffs."""
     fuzz = _over_box(summed, x, unit)[1]
     room = summed.constant - cutoffs
     room = room + 2.0 * fuzz + 4.0 * UNIT * (np.abs(summed.constant) + np.abs(cutoffs))
@@ -256,7 +256,7 @@ def _with_tangents(context: Context, ball: RoundPart, summed: Summed, x: Signal)
 
 
 def _rows(known: Relaxation, boxes: Boxes, x: Signal, which: IntArray) -> HalfSpaces:
-    """The rows of the domain and of phases that cut some of the boxes."""
+    """Return the rows of the domain and of phases that cut some of the boxes."""
     context = known.context
     found: list[HalfSpaces] = []
     rows = context.domain.rows

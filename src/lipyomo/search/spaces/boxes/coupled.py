@@ -94,13 +94,13 @@ def coupled_bounds(
 
 
 def _fits(hidden: Sequence[Layer], clock: Clock) -> bool:
-    """Whether there is time for a program; if a step takes a second, it needs less than 100 MB."""
+    """Return whether there is time for a program; with a step of a second it takes < 100 MB."""
     step = predicted_seconds(*CurvedModel.size([layer.units for layer in hidden]))
     return step <= LONGEST and clock.fits(STEPS * step)
 
 
 def _curved(layer: Layer) -> bool:
-    """Whether all units are smooth."""
+    """Return whether all units are smooth."""
     return sum(curve.units.size for curve in layer.curves) == layer.units
 
 

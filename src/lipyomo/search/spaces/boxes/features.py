@@ -132,7 +132,7 @@ def _generators(basis: FloatArray, radius: FloatArray) -> FloatArray:
 
 
 def _narrow(basis: FloatArray, radius: FloatArray) -> bool:
-    """Whether bisecting features instead of inputs saves more than their boxes lose.
+    """Return whether bisecting features instead of inputs saves more than their boxes lose.
 
     A box of features is larger than the zonotope inside; this must be less than a factor of two for
     each input that is saved.  The volume of a zonotope is the sum of the volumes of all cells

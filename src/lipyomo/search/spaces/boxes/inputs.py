@@ -83,7 +83,7 @@ USUAL = 0.7
 
 
 def spans(rows: FloatArray, inputs: Inputs, unit: float) -> tuple[FloatArray, FloatArray]:
-    """How far ``rows . x`` extends below and above its value at the boxes' middles; (N, n) each.
+    """Return how far ``rows . x`` extends below and above its value at the middles; (N, n) each.
 
     Rows have shape (N, n, d) or (1, n, d).  The caller covers the rounding of the sums over x; that
     of the multipliers is covered here.
@@ -127,7 +127,7 @@ def _multipliers(
 
 
 def highest(rows: FloatArray, inputs: Inputs, unit: float) -> FloatArray:
-    """Upper bounds (N,) of ``rows . x`` for rows (N, d) on N boxes or one, rounding included."""
+    """Bound ``rows . x`` from above, (N,), for rows (N, d) on N boxes or one, with rounding."""
     x = inputs.x
     size = (np.abs(rows) * x.size).sum(axis=1)
     alone = len(x.middle) == 1

@@ -54,7 +54,7 @@ def semidefinite_bounds(
     clock: Clock,
     report: Callable[[float], object] | None = None,
 ) -> FloatArray:
-    """Bounds of all targets, shape (T,), given the ranges of slopes.
+    """Bound all targets, shape (T,), given the ranges of slopes.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def semidefinite_root(
 
 
 def _crude(context: Context, slopes: Slopes) -> FloatArray:
-    """Bounds of all targets by products of absolute values, shape (T,)."""
+    """Bound all targets by products of absolute values, shape (T,)."""
     if any(stage.products is not None for stage in context.stages):
         return _crude_of_layers(context, slopes)
     sizes = np.abs(context.rows) + context.row_errors

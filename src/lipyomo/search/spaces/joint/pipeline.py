@@ -149,7 +149,7 @@ class Pipeline(WithBoxes[phases.Pipeline]):
         return root
 
     def _is_near(self, whole: float, value: float) -> bool:
-        """Whether a bound of the whole problem is so near `value` that phases are searched."""
+        """Return whether a bound of the whole problem is near enough to `value` for phases."""
         params = self._context.params
         return params.compared and whole <= params.far * self.cutoff(value)
 

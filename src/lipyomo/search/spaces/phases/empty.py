@@ -83,7 +83,7 @@ def finished_part(
 
 
 def _value(context: Context, node: Node, form: NodeForm, cutoff: float) -> float:
-    """Upper bound of a node without unstable units; exact arithmetic if its gradient cancels much.
+    """Bound a node without unstable units from above; exactly if its gradient cancels much.
 
     Exact arithmetic takes seconds for a CNN, so it is only used for rounding errors beyond half of
     `slack`; the other half is left to the proof.
