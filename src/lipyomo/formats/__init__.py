@@ -1,1 +1,1 @@
-"""Networks in and out: ONNX models, PyTorch modules, scikit-learn estimators."""
+"""Import and export of networks: ONNX models, PyTorch modules, scikit-learn estimators."""

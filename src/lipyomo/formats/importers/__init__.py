@@ -1,4 +1,4 @@
-"""Networks that live in Python: PyTorch modules and scikit-learn estimators."""
+"""Importers of Python objects: PyTorch modules and scikit-learn estimators."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""PyTorch's own ONNX exporters, and what they mean where they refuse a module.
+"""Export of modules by PyTorch's ONNX exporters, with clear errors for unsupported ones.
 
-The TorchScript exporter comes first: it takes a hundredth of the time of the other one, needs no
-further package, and with the options below it folds nothing, so that weights stay as they are.
-What it cannot write goes through the exporter that is built on ``torch.export``.
+The TorchScript exporter is tried first: it takes a hundredth of the time of the other one, needs no
+further package, and with the options below it folds no constants, so that weights are unchanged.
+If it fails, the exporter based on ``torch.export`` is used.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from torch.nn import Module
 
 FAILURES = (*EVALUATOR_ERRORS, AssertionError, ImportError)
-"""What modules and exporters raise."""
+"""Exceptions raised by modules and exporters."""
 
 WITHOUT_CHOICES = (
     "write choices as torch.where, torch.clamp or activations, which act on every entry; or export "
@@ -41,7 +41,7 @@ WITHOUT_CHOICES = (
 
 
 def uncompiled(module: Module) -> Module:
-    """What ``torch.compile`` was given, in place of what it made: the same function."""
+    """Return the original of a module compiled by ``torch.compile``; others unchanged."""
     inner = getattr(module, "_orig_mod", None)
     if type(module).__name__ == "OptimizedModule" and inner is not None:
         return uncompiled(inner)
@@ -49,7 +49,7 @@ def uncompiled(module: Module) -> Module:
 
 
 def _writable(module: Module) -> Module:
-    """The same function as exporters can write it."""
+    """Return an equivalent module that the exporters support."""
     from torch import nn
 
     module = uncompiled(module)
@@ -59,7 +59,7 @@ def _writable(module: Module) -> Module:
 
 
 def still_copy(module: Module) -> Module:
-    """A copy in evaluation mode, as exporters can write it: no part of it is compiled.
+    """Return an exportable copy in evaluation mode, without compiled parts.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def still_copy(module: Module) -> Module:
             remedy="export it with torch.onnx.export and load the file",
         ) from None
     for parent in list(still.modules()):
-        parent._compiled_call_impl = None  # of Module.compile(), which is in place
+        parent._compiled_call_impl = None  # of Module.compile(), which works in place
         for name, child in list(parent.named_children()):
             plain = _writable(child)
             if plain is not child:
@@ -87,7 +87,7 @@ def still_copy(module: Module) -> Module:
 
 
 def eagerly() -> Any:
-    """A context in which functions that ``torch.compile`` made run as they were written."""
+    """Return a context in which functions compiled by ``torch.compile`` run uncompiled."""
     import torch
 
     compiler = "torch._dynamo" in sys.modules  # without it nothing is compiled
@@ -97,9 +97,9 @@ def eagerly() -> Any:
 
 @contextmanager
 def _silence() -> Iterator[list[warnings.WarningMessage]]:
-    """Collect the exporters' notes instead of printing them.
+    """Collect the exporters' warnings instead of printing them.
 
-    The TorchScript exporter prints a graph that it cannot write on stdout, whatever it is told.
+    The TorchScript exporter always prints graphs that it does not support to stdout.
     """
     import torch
 
@@ -120,19 +120,19 @@ def _silence() -> Iterator[list[warnings.WarningMessage]]:
 
 
 def exported(module: Module, example: Tensor) -> onnx.ModelProto:
-    """The module as an ONNX model for a batch of one.
+    """Export a module as an ONNX model for a batch of one.
 
     Parameters
     ----------
     module : torch.nn.Module
-        As `still_copy` makes it.
+        A result of `still_copy`.
     example : torch.Tensor
 
     Raises
     ------
     ImportRefused
-        If the module does not take the example, neither exporter can write it, or it makes choices
-        that depend on its input.
+        If the module fails on the example, neither exporter supports it, or its control flow
+        depends on its input.
     """
     import torch
 
@@ -156,7 +156,7 @@ def exported(module: Module, example: Tensor) -> onnx.ModelProto:
                 do_constant_folding=False,  # nor any other rounding of weights: no BatchNorm is
                 training=torch.onnx.TrainingMode.PRESERVE,  # fused into the layer before it
             )
-        except FAILURES as error:  # the other exporter may do better
+        except FAILURES as error:  # the other exporter may succeed
             if not installed("onnxscript"):
                 raise ImportRefused(
                     f"PyTorch's older exporter cannot write the module ({_reason(error)})",
@@ -181,11 +181,11 @@ def exported(module: Module, example: Tensor) -> onnx.ModelProto:
 
 
 def _check_choices(module: Module, example: Tensor) -> None:
-    """Refuse a module that reads the numbers of a tensor; shapes it may read.
+    """Refuse a module that reads entries of a tensor in Python; reading shapes is allowed.
 
-    A trace takes one way through a module, the one that the example goes.  It warns wherever a
-    tensor becomes a Python value, those that hold a shape included, which are the same for all
-    inputs.  A run without numbers tells both apart.
+    A trace records only the path of the example.  It warns whenever a tensor becomes a Python
+    value, including shapes, which are the same for all inputs.  A run with fake tensors, which have
+    no entries, distinguishes the two.
     """
     from torch._subclasses import fake_tensor as fake
 
@@ -209,7 +209,7 @@ def _check_choices(module: Module, example: Tensor) -> None:
 
 
 def _place(error: Exception) -> tuple[str, str]:
-    """The innermost line of the module's own code, with where it is; and the line alone."""
+    """Return the innermost line of the module's own code with its location, and the line alone."""
     import torch
 
     library, here = str(Path(torch.__file__).parent), __file__
@@ -222,7 +222,7 @@ def _place(error: Exception) -> tuple[str, str]:
 
 
 def _reason(error: BaseException) -> str:
-    """What was wrong first, in one line without colours."""
+    """Return the message of the original error, in one line without colours."""
     while error.__cause__ is not None:
         error = error.__cause__
     words = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).strip() or type(error).__name__

@@ -1,4 +1,4 @@
-"""Networks from scikit-learn: multi-layer perceptrons, alone or behind scalers in a pipeline."""
+"""Importer of scikit-learn's multi-layer perceptrons, alone or after scalers in a pipeline."""
 
 from __future__ import annotations
 
@@ -28,36 +28,36 @@ if TYPE_CHECKING:
     from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 SMOOTH = {"tanh": "tanh", "logistic": "sigmoid"}
-"""Names of smooth activations there and here."""
+"""Names of smooth activations in scikit-learn and in lipyomo."""
 
 
 @with_one_blas_thread
 def from_sklearn(estimator: BaseEstimator, name: str | None = None) -> Network:
-    """Turn a fitted scikit-learn estimator into a network.
+    """Convert a fitted scikit-learn estimator to a network.
 
     Parameters
     ----------
     estimator : MLPRegressor, MLPClassifier, or a Pipeline that ends in one
-        Of any activation (relu, tanh, logistic, identity).  Steps before it may be StandardScaler,
-        RobustScaler, MinMaxScaler, MaxAbsScaler, PCA and selections of features: all that are
-        affine or clip.
+        With any activation (relu, tanh, logistic, identity).  Previous steps, which must be affine
+        or clip, may be StandardScaler, RobustScaler, MinMaxScaler, MaxAbsScaler, PCA and selections
+        of features.
     name : str, optional
-        Name of the network; the class of the estimator if left out.
+        Name of the network; by default the class of the estimator.
 
     Returns
     -------
     Network
-        Of a classifier: its logits, before the softmax (one a class) or the logistic function
-        (one, for the second class).  Its `input_names` are the names of the columns, where the
-        estimator was fitted to a frame that has them.
+        For a classifier, the logits before the softmax (one per class) or the logistic function
+        (one, for the second class).  `input_names` are the names of the columns if the estimator
+        was fitted to a data frame.
 
     Raises
     ------
     MissingExtra
         If scikit-learn is not installed.
     ImportRefused
-        If a step or an activation is not supported, the estimator is not fitted, or it predicts
-        something else than the network.
+        If a step or an activation is not supported, the estimator is not fitted, or its predictions
+        differ from the network's.
     """
     need("sklearn", "importing scikit-learn estimators")
     from sklearn.base import BaseEstimator
@@ -87,7 +87,7 @@ def from_sklearn(estimator: BaseEstimator, name: str | None = None) -> Network:
 
 
 def _scaled(trace: Trace, x: Tensor, label: str, step: object) -> Tensor:
-    """One step of a pipeline before its estimator."""
+    """Apply a step of a pipeline before its estimator."""
     from sklearn.decomposition import PCA
     from sklearn.feature_selection import SelectorMixin
     from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
@@ -123,7 +123,7 @@ def _scaled(trace: Trace, x: Tensor, label: str, step: object) -> Tensor:
 
 
 def _perceptron(trace: Trace, x: Tensor, label: str, step: object) -> Tensor:
-    """The layers of a multi-layer perceptron, without its output function."""
+    """Apply the layers of a multi-layer perceptron, without its output function."""
     from sklearn.neural_network import MLPClassifier, MLPRegressor
 
     if not isinstance(step, MLPRegressor | MLPClassifier):
@@ -150,12 +150,12 @@ def _perceptron(trace: Trace, x: Tensor, label: str, step: object) -> Tensor:
 
 
 def _last(estimator: BaseEstimator) -> MLPRegressor | MLPClassifier:
-    """The perceptron, which a pipeline ends in."""
+    """Return the perceptron, which is the last step of a pipeline."""
     return estimator[-1] if hasattr(estimator, "steps") else estimator
 
 
 def _predicted(estimator: BaseEstimator, points: FloatArray, logits: FloatArray) -> FloatArray:
-    """The largest difference between what the estimator predicts and what the network says."""
+    """Return the differences between the estimator's predictions and those of the network."""
     last = _last(estimator)
     if not hasattr(last, "predict_proba"):
         expected = np.asarray(estimator.predict(points)).reshape(len(points), -1)

@@ -1,4 +1,4 @@
-"""Networks from PyTorch modules: written by PyTorch's ONNX exporter, and lowered like a file."""
+"""Importer of PyTorch modules: exported by PyTorch to ONNX, and lowered like a file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class SoftplusThreshold(UserWarning):
-    """PyTorch's Softplus jumps at its threshold; it was imported without."""
+    """PyTorch's Softplus jumps at its threshold; it was imported without the threshold."""
 
 
 @with_one_blas_thread
@@ -34,18 +34,18 @@ def from_torch(
     name: str | None = None,
     input_shape: Sequence[int] | None = None,
 ) -> Network:
-    """Turn a PyTorch module into a network, as it behaves in evaluation mode.
+    """Convert a PyTorch module, in evaluation mode, to a network.
 
     Parameters
     ----------
     module : torch.nn.Module
-        Any module, traced, scripted or compiled ones too, that PyTorch can export to ONNX and whose
-        nodes are supported.
+        Any module (also traced, scripted or compiled) that PyTorch can export to ONNX with
+        supported operators.
     example : torch.Tensor or sequence of int, optional
-        A batch as the module takes it, of which only the shape counts; or the shape of one input,
-        without the batch.  Needed unless the first layer is Linear.
+        A batch of inputs, of which only the shape is used; or the shape of one input, without the
+        batch.  Required unless the first layer is Linear.
     name : str, optional
-        Name of the network; the class of the module if left out.
+        Name of the network; by default the class of the module.
     input_shape : sequence of int, optional
         Shape of one input, instead of an example.
 
@@ -57,16 +57,16 @@ def from_torch(
     Warns
     -----
     SoftplusThreshold
-        If the module has a Softplus, which PyTorch computes as the identity above a threshold:
-        that is a jump (2e-9 by default), and the network has none.
+        If the module has a Softplus, which PyTorch replaces by the identity above a threshold: that
+        is a jump (2e-9 by default), which the network does not have.
 
     Raises
     ------
     MissingExtra
         If PyTorch is not installed.
     ImportRefused
-        If PyTorch cannot export the module, a node is not supported (it is named), the input shape
-        is missing, or the module computes something else than the network.
+        If PyTorch cannot export the module, a node is not supported (the message names it), the
+        input shape is missing, or the module's outputs differ from the network's.
     """
     need("torch", "importing PyTorch modules")
     import torch
@@ -97,7 +97,7 @@ def from_torch(
 def _shape(
     module: Module, example: Tensor | Sequence[int] | None, input_shape: Sequence[int] | None
 ) -> tuple[int, ...]:
-    """The shape of one input, without the batch."""
+    """Return the shape of one input, without the batch."""
     import torch
 
     if example is not None and input_shape is not None:
@@ -114,7 +114,7 @@ def _shape(
 
 
 def _check_jumps(module: Module) -> None:
-    """Refuse activations that jump; a jump of Softplus that nobody sees is a warning."""
+    """Refuse discontinuous activations; a negligible jump of Softplus is a warning."""
     for name, child in module.named_modules():
         jump = _jump(child)
         if not jump:
@@ -133,11 +133,11 @@ _CONTINUOUS = {
     "Threshold": "use a value that is the threshold, or ReLU",
     "Hardshrink": "use Softshrink",
 }
-"""What to do about activations that jump."""
+"""Remedies for discontinuous activations."""
 
 
 def _jump(activation: Module) -> float:
-    """By how much an activation jumps."""
+    """Return the size of an activation's jump."""
     from torch import nn
 
     if isinstance(activation, nn.Softplus):
@@ -148,7 +148,7 @@ def _jump(activation: Module) -> float:
 
 
 def _first_shape(module: Module) -> tuple[int, ...]:
-    """The input shape of a module that starts with a Linear layer."""
+    """Return the input shape of a module that starts with a Linear layer."""
     from torch import nn
 
     for child in module.modules():
@@ -166,7 +166,7 @@ def _first_shape(module: Module) -> tuple[int, ...]:
 
 
 def _for_modules(error: ImportRefused) -> ImportRefused:
-    """The refusal of a graph, with what to do about a module, which has no place to be cut at."""
+    """Replace the remedy to cut a graph by one for modules, which cannot be cut."""
     if "--output-node" not in (error.remedy or ""):
         return error
     said = str(error).removesuffix(f"\n  Remedy: {error.remedy}")

@@ -1,4 +1,4 @@
-"""ONNX models in and out: read, lower to the one small form, check against onnxruntime, write."""
+"""ONNX models: reading, lowering to a network, comparison with onnxruntime, writing."""
 
 from __future__ import annotations
 

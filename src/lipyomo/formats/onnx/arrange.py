@@ -1,7 +1,7 @@
-"""One input and one output for models that have several: models are rewritten before they are read.
+"""Rewriting of models with several inputs or outputs, before they are read.
 
-Inputs that are given a value become constants; others are parts of one joined input.  Several
-outputs are stacked into one.
+Inputs with given values become constants; the others are joined to one input.  Several outputs are
+stacked to one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lipyomo.formats.onnx.choose import choose_output, free_inputs, input_shape,
 from lipyomo.formats.onnx.graph import REAL_TYPES, known_tensors, ordered
 
 Output: TypeAlias = "str | Sequence[str] | None"
-"""Tensors or nodes at which a graph is cut: one, or several that are stacked, ``"a,b"``."""
+"""Tensors or nodes that are the outputs: one, or several that are stacked, ``"a,b"``."""
 
 Fixed: TypeAlias = "Mapping[str, npt.ArrayLike]"
 """Values of inputs, by their names."""
@@ -33,15 +33,15 @@ class SeveralInputs(ImportNote):
 
 
 class Arranged(NamedTuple):
-    """A model of one input and one output.
+    """A model with one input and one output.
 
     Attributes
     ----------
     model : onnx.ModelProto
     output : str
-        The name of its output.
+        Name of the output.
     parts : dict of str to int
-        Names of the inputs that its input is made of, in their order, and their sizes.
+        Names and sizes of the inputs that were joined, in order; empty if none were.
     """
 
     model: onnx.ModelProto
@@ -50,20 +50,20 @@ class Arranged(NamedTuple):
 
 
 def arranged(model: onnx.ModelProto, output: Output, fixed: Fixed | None) -> Arranged:
-    """A model of one input and one output, and what they are.
+    """Rewrite a model to have one input and one output.
 
     Parameters
     ----------
     model : onnx.ModelProto
-        Returned as it is if nothing is to be done.
+        Returned unchanged if it has.
     output : str, sequence of str, or None
     fixed : mapping of str to array_like, or None
-        Numbers are repeated over the whole input; they are rounded to the type of the input.
+        A single number is repeated over the whole input; values are rounded to the input's type.
 
     Raises
     ------
     ImportRefused
-        If there is no such input or output, or values do not fit.
+        If an input or output does not exist, or values do not fit.
     """
     if fixed:
         model = _with_fixed(model, fixed)
@@ -75,7 +75,7 @@ def arranged(model: onnx.ModelProto, output: Output, fixed: Fixed | None) -> Arr
 
 
 def _names(graph: onnx.GraphProto, output: Output) -> Sequence[str | None]:
-    """The tensors or nodes that are asked for."""
+    """Return the names of the requested tensors or nodes."""
     if output is None:
         return (None,)
     if not isinstance(output, str):
@@ -95,7 +95,7 @@ def _copy(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _fresh(graph: onnx.GraphProto, wanted: str) -> str:
-    """A name for a tensor that no other has."""
+    """Return an unused name for a tensor."""
     taken = {*known_tensors(graph), *(tensor.name for tensor in graph.initializer)}
     while wanted in taken:
         wanted += "_"
@@ -103,7 +103,7 @@ def _fresh(graph: onnx.GraphProto, wanted: str) -> str:
 
 
 def _stacked(model: onnx.ModelProto, outputs: Sequence[str]) -> onnx.ModelProto:
-    """The model with one output, a row of the entries of several."""
+    """Return the model with one output, the flattened and joined given ones."""
     found = _copy(model)
     graph = found.graph
     rows = [_fresh(graph, f"{name}/row") for name in outputs]
@@ -119,7 +119,7 @@ def _stacked(model: onnx.ModelProto, outputs: Sequence[str]) -> onnx.ModelProto:
 
 
 def _with_fixed(model: onnx.ModelProto, fixed: Fixed) -> onnx.ModelProto:
-    """The model with constants for some inputs."""
+    """Return the model with some inputs replaced by constants."""
     remedy = "give a mapping of names of inputs to values"
     instance(fixed, Mapping, "fixed", ImportRefused, remedy)
     found = _copy(model)
@@ -140,7 +140,7 @@ def _with_fixed(model: onnx.ModelProto, fixed: Fixed) -> onnx.ModelProto:
 
 
 def _tensor(value: onnx.ValueInfoProto, numbers: Any) -> TensorProto:
-    """The values of an input as a constant."""
+    """Convert values of an input to a constant tensor."""
     name, kind = value.name, value.type.tensor_type.elem_type
     shape = input_shape(value, real=False)
     values = real_numbers(numbers, f"the value of the input '{name}'", ImportRefused)
@@ -163,7 +163,7 @@ def _tensor(value: onnx.ValueInfoProto, numbers: Any) -> TensorProto:
 
 
 def _joined(model: onnx.ModelProto, output: str) -> Arranged:
-    """The model with one input, a row of the entries of all that the output reads."""
+    """Return the model with one input, the joined inputs on which the output depends."""
     inputs = _read(model.graph, [output])
     if len(inputs) < 2:
         return Arranged(model, output, {})
@@ -197,7 +197,7 @@ def _joined(model: onnx.ModelProto, output: str) -> Arranged:
 
 
 def report_choices(model: onnx.ModelProto, output: Output, fixed: Fixed | None) -> None:
-    """Warn of outputs that were left out, and of inputs that were joined."""
+    """Warn of ignored outputs and of joined inputs."""
     graph = model.graph
     chosen = _chosen(graph, output)
     if output is None:
@@ -214,11 +214,11 @@ def report_choices(model: onnx.ModelProto, output: Output, fixed: Fixed | None) 
 
 
 def _chosen(graph: onnx.GraphProto, output: Output) -> list[str]:
-    """The tensors that are the outputs."""
+    """Return the tensors that are the outputs."""
     return [choose_output(graph, name) for name in _names(graph, output)]
 
 
 def _read(graph: onnx.GraphProto, outputs: Sequence[str]) -> list[onnx.ValueInfoProto]:
-    """The inputs that outputs depend on."""
+    """Return the inputs on which the outputs depend."""
     wanted = {name for output in outputs for name in ordered(graph, output)[1]}
     return [value for value in free_inputs(graph) if value.name in wanted]

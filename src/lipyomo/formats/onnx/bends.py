@@ -1,8 +1,8 @@
-"""Piecewise linear functions of one signal that a graph writes out by comparisons.
+"""Piecewise linear functions of one signal that a graph expresses by comparisons.
 
-``Where(x > 0.5, x - 0.5, 0) + Where(x < -0.5, x + 0.5, 0)`` is PyTorch's Softshrink.  Each part may
-jump; only what they make together has to be continuous.  So the formula is followed as a function
-of the signal, in exact fractions: lines on open intervals, and values at the breaks between them.
+``Where(x > 0.5, x - 0.5, 0) + Where(x < -0.5, x + 0.5, 0)`` is PyTorch's Softshrink.  Single terms
+may jump; only the result must be continuous.  So the formula is evaluated as a function of the
+signal, in exact fractions: lines on open intervals, and values at the breakpoints between them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lipyomo.networks.building.affine import Tensor
 from lipyomo.networks.building.trace import Trace
 
 MOST_BREAKS = 16
-"""Activations that are written out have four at most."""
+"""Limit of breakpoints; activations have at most four."""
 
 
 class Line(NamedTuple):
@@ -33,7 +33,7 @@ class Line(NamedTuple):
 
 
 class Jump(NamedTuple):
-    """Where a function jumps, and by how much."""
+    """Position and size of a jump."""
 
     at: Fraction
     size: Fraction
@@ -41,16 +41,16 @@ class Jump(NamedTuple):
 
 @dataclass(frozen=True)
 class LinearPieces:
-    """A function of one signal.
+    """A piecewise linear function of one signal, which may be discontinuous.
 
     Parameters
     ----------
     lines : tuple of Line
-        On the open intervals between the breaks, and outside of them.
+        On the open intervals between the breakpoints, and on both sides.
     breaks : tuple of Fraction, optional
-        In rising order, one fewer than lines.
+        Ascending breakpoints, one fewer than lines.
     values : tuple of Fraction, optional
-        At the breaks.
+        Values at the breakpoints.
     """
 
     lines: tuple[Line, ...]
@@ -59,11 +59,11 @@ class LinearPieces:
 
     @staticmethod
     def line(slope: Fraction | int, offset: Fraction | int = 0) -> LinearPieces:
-        """A single line."""
+        """Return the function of a single line."""
         return LinearPieces((Line(Fraction(slope), Fraction(offset)),))
 
     def refined(self, breaks: Iterable[Fraction]) -> LinearPieces:
-        """The same function with further breaks."""
+        """Return the same function with additional breakpoints."""
         every = tuple(sorted({*self.breaks, *breaks}))
         lines = [self.lines[bisect_left(self.breaks, right)] for right in every]
         return LinearPieces((*lines, self.lines[-1]), every, tuple(map(self.at, every)))
@@ -76,7 +76,7 @@ class LinearPieces:
         return self.lines[place].at(x)
 
     def simple(self) -> LinearPieces:
-        """The same function without breaks at which nothing changes."""
+        """Return the same function without redundant breakpoints."""
         lines, breaks, values = [self.lines[0]], [], []
         for line, x, value in zip(self.lines[1:], self.breaks, self.values, strict=True):
             if line == lines[-1] and value == line.at(x):
@@ -97,7 +97,7 @@ class LinearPieces:
 
     @property
     def roots(self) -> list[Fraction]:
-        """Where a line that is not constant is zero, on it or not."""
+        """Zeros of the non-constant lines, inside their intervals or not."""
         return [-line.offset / line.slope for line in self.lines if line.slope]
 
 
@@ -110,7 +110,7 @@ def _joined(
     values: Callable[[Fraction, Fraction], Fraction],
     lines: Callable[[Line, Line], Line | None],
 ) -> LinearPieces | None:
-    """Interval by interval and break by break; None where the result is no line."""
+    """Combine two functions piece by piece; None if a result is no line, or has too many pieces."""
     first, second = first.refined(second.breaks), second.refined(first.breaks)
     each = [lines(a, b) for a, b in zip(first.lines, second.lines, strict=True)]
     found = [line for line in each if line is not None]
@@ -161,7 +161,7 @@ def _difference(a: LinearPieces | None, b: LinearPieces | None) -> LinearPieces 
 def _by_sign(
     a: LinearPieces | None, below: Fraction, at: Fraction, above: Fraction
 ) -> LinearPieces | None:
-    """One number where `a` is negative, another where it is zero, a third where it is positive."""
+    """Return the function with values `below`, `at`, `above` where `a` is < 0, = 0, > 0."""
     if a is None:
         return None
 
@@ -284,7 +284,7 @@ OPERATORS: dict[str, Callable[..., LinearPieces | None]] = {
     "Identity": lambda a: a,
     "Cast": lambda a: a,
 }
-"""Operators on single signals that are lines between breaks; truth is 1, and falsehood 0."""
+"""Operators on piecewise linear functions; true is 1, false is 0."""
 
 
 # -- as units -------------------------------------------------------------------------------------
@@ -292,7 +292,7 @@ OPERATORS: dict[str, Callable[..., LinearPieces | None]] = {
 
 @dataclass(frozen=True)
 class Bent:
-    """A continuous function of one signal, as units.
+    """A continuous piecewise linear function of one signal.
 
     Parameters
     ----------
@@ -305,12 +305,12 @@ class Bent:
     pieces: LinearPieces
 
     def units(self, trace: Trace, node: GraphNode) -> Tensor:
-        """The tensor by new units, one a break.
+        """Add units, one per breakpoint, and return their tensor.
 
         Raises
         ------
         ImportRefused
-            If float64 numbers do not hold a slope, an offset or a break.
+            If a slope, an offset or a breakpoint is no float64 number.
         """
 
         def number(exact: Fraction) -> float:
@@ -325,7 +325,7 @@ class Bent:
             kink, level = number(breaks[0]), number(self.pieces.values[0])
             slopes = (number(line.slope) for line in lines)
             return trace.unit(x.shift(-kink), *slopes).shift(level)
-        # a flat piece needs nothing beside the units, which turn away from it on both sides
+        # start from the flattest piece; the units add the changes of slope on both sides of it
         start = min(range(len(lines)), key=lambda i: abs(lines[i].slope))
         total = x.scale(number(lines[start].slope)).shift(number(lines[start].offset))
         for i, at in enumerate(breaks):

@@ -1,17 +1,17 @@
-"""Compare an imported network with onnxruntime, and refuse it when they disagree.
+"""Compare an imported network with onnxruntime, and refuse it if they disagree.
 
 The runtime computes in the precision of the file, mostly float32; the network computes in float64.
-The two may differ by the rounding errors of the runtime.  These are estimated to first order: a
-layer that computes ``W h + b`` makes errors of about ``eps (|W| |h| + |b|)``, and an error reaches
-the output through the Jacobian of the layers behind it.  To this comes the rounding of the largest
-tensor in the graph, which may cancel within a layer.  So the tolerance grows with the intermediate
-magnitudes, but not with products of norms that would let a real difference pass.  A smooth unit is
-computed by formulas whose terms are as large as ``L (1 + |z|)``, L its greatest slope: |sigma| is
-below that up to a constant, and the float32 kernels of onnxruntime (rational approximations of
-tanh, sigmoid and erf, exp and log elsewhere) are off by a few eps of it.  That eps is float32's in
-float64 models too: erf and constants such as 1/6 are float32 there as well.  Where that does
-not explain a difference, it is estimated again with a layer for every node of the graph: numbers
-that cancel once nodes are put together are large in the runtime all the same.
+The two may differ by the rounding errors of the runtime, which are estimated to first order: a
+layer ``W h + b`` makes errors of about ``eps (|W| |h| + |b|)``, which propagate to the output by
+the Jacobian of the following layers.  The rounding of the largest tensor in the graph, which may
+cancel within a layer, is added.  So the tolerance grows with the intermediate magnitudes, but not
+with products of norms that would hide a real difference.  A smooth unit is computed by formulas
+with terms of size ``L (1 + |z|)``, L its steepest slope: |sigma| is below that up to a constant,
+and the float32 kernels of onnxruntime (rational approximations of tanh, sigmoid and erf, exp and
+log elsewhere) have errors of a few eps of it.  That eps is float32's in float64 models too: erf and
+constants such as 1/6 are float32 there as well.  If that does not explain a difference, it is
+estimated again with a layer for every node of the graph: numbers that cancel when nodes are merged
+are large in the runtime nevertheless.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ from lipyomo.networks.network import Layer, Network
 from lipyomo.problems.problem import LOOKS
 
 SAFETY = 64.0
-"""Factor on the first-order estimate of rounding: long sums, other orders of summation."""
+"""Factor of the first-order estimate of rounding, for long sums and other orders of summation."""
 COMPLETE = 4.0
-"""Likewise, on estimates that leave nothing out."""
+"""The same for complete estimates, with all nodes of the graph."""
 
 SINGLE = float(np.finfo(np.float32).eps)
-"""Unit roundoff of the formulas of smooth operators, at least."""
+"""Least relative rounding error of the formulas of smooth operators."""
 
 FAINTEST = float(np.finfo(np.float32).tiny)
-"""Sizes below this are rounded like this one."""
+"""Magnitude below which rounding errors are absolute."""
 
 
 class Sampler(Protocol):
-    """Anything that draws points, as domains do."""
+    """An object that samples points, such as a domain."""
 
     def sample(self, rng: np.random.Generator, count: int, /) -> FloatArray:
-        """Random points, shape (count, d)."""
+        """Return random points, shape (count, d)."""
 
 
 class CheckFailed(ImportRefused):
@@ -65,7 +65,7 @@ class CheckFailed(ImportRefused):
     difference : float
         The largest absolute difference of an output.
     tolerance : float
-        What rounding could explain at that output.
+        Largest difference by rounding at that output.
     """
 
     def __init__(self, message: str, difference: float, tolerance: float) -> None:
@@ -80,17 +80,17 @@ class CheckFailed(ImportRefused):
 def rounding_tolerance(
     network: Network, points: npt.ArrayLike, eps: float, asked: FloatArray | float = np.inf
 ) -> FloatArray:
-    """What rounding errors of relative size `eps` can change in the outputs.
+    """Estimate the effect of rounding errors of relative size `eps` on the outputs.
 
     Parameters
     ----------
     network : Network
     points : array_like, shape (n, d)
     eps : float
-        Unit roundoff of the other evaluation.
+        Relative rounding error of the other evaluation.
     asked : ndarray, shape (n, m), optional
-        Differences to be explained.  Where the last layer's errors do so already, those of the
-        hidden ones, which take Jacobians, are left out.
+        Differences to be explained.  If the last layer's errors explain them already, those of the
+        hidden layers, which need Jacobians, are left out.
 
     Returns
     -------
@@ -121,12 +121,12 @@ def rounding_tolerance(
 
 
 def _sizes(layer: Layer, h: FloatArray) -> FloatArray:
-    """The sum of the absolute values of the terms that a layer adds up, shape (n, units)."""
+    """Return the sums of absolute terms of a layer, shape (n, units)."""
     return np.asarray((layer.sizes @ np.abs(h).T).T + np.abs(layer.bias) + FAINTEST)
 
 
 def _steepest(layer: Layer, z: FloatArray, error: FloatArray) -> FloatArray:
-    """The greatest absolute slopes of the units within an error of pre-activations (n, units)."""
+    """Return the largest absolute slopes within `error` of the pre-activations, (n, units)."""
     one = np.abs(np.where(z > 0, layer.right, layer.left))
     found = np.where(np.abs(z) <= error, layer.steepest, one)
     for curve in layer.curves:
@@ -137,7 +137,7 @@ def _steepest(layer: Layer, z: FloatArray, error: FloatArray) -> FloatArray:
 
 
 def _formula_sizes(layer: Layer, z: FloatArray, factor: float) -> FloatArray | None:
-    """A factor times the terms by which smooth units are computed, shape (n, units).
+    """Return `factor` times the magnitudes of the terms of smooth units, shape (n, units).
 
     None for a layer without smooth units.
     """
@@ -146,7 +146,7 @@ def _formula_sizes(layer: Layer, z: FloatArray, factor: float) -> FloatArray | N
     steepest = np.where(layer.curved, layer.steepest, 0.0)
     steepest = np.broadcast_to(steepest, z.shape).copy()
     for curve in layer.curves:
-        if isinstance(curve.activation, Unbounded):  # which are steep only where they are large
+        if isinstance(curve.activation, Unbounded):  # these are steep only where they are large
             at, sigma = z[:, curve.units], curve.activation
             steepest[:, curve.units] = np.abs(sigma.slope(at)) + np.abs(sigma.value(at))
     return factor * steepest * (1.0 + np.abs(z))
@@ -160,7 +160,7 @@ def _of_hidden(
     part: slice,
     outputs: slice,
 ) -> FloatArray:
-    """What errors of the hidden layers do to some outputs at some points."""
+    """Return the effect of the hidden layers' errors on some outputs at some points."""
     rows = dense(network.head.weight[outputs])
     points = part.stop - part.start
     found = np.zeros((points, len(rows)))
@@ -179,7 +179,7 @@ def _of_hidden(
 
 
 def random_points(dimension: int, count: int, rng: np.random.Generator) -> FloatArray:
-    """Points of several magnitudes for a network whose domain is not known, shape (count, d)."""
+    """Return points of several magnitudes, for an unknown domain, shape (count, d)."""
     scales = 10.0 ** rng.uniform(-1.0, 1.5, size=(count, 1))
     points = scales * rng.standard_normal((count, dimension))
     points[::4] = rng.uniform(0.0, 1.0, size=points[::4].shape)
@@ -197,24 +197,24 @@ def check_against_runtime(
     output: Output = None,
     fixed: Fixed | None = None,
 ) -> float:
-    """Compare a network with the model that it was imported from, as onnxruntime computes it.
+    """Compare a network with onnxruntime's evaluation of the imported model.
 
     Parameters
     ----------
     network : Network
     model : onnx.ModelProto or path
     points : array_like, shape (n, d), optional
-        Where to compare.
+        Points of the comparison.
     domain : object with ``sample(rng, count)``, optional
-        Where to take random points when no `points` are given; without it they have several
-        magnitudes around the origin.
+        Samples random points if no `points` are given; by default they have several magnitudes
+        around the origin.
     samples : int, optional
         Number of random points.
     seed : int, optional
     output : str or sequence of str, optional
-        Tensors or nodes at which the model was cut.
+        Tensors or nodes that were chosen as outputs.
     fixed : mapping of str to array_like, optional
-        Values that inputs were given.
+        Given values of inputs.
 
     Returns
     -------
@@ -224,9 +224,9 @@ def check_against_runtime(
     Raises
     ------
     CheckFailed
-        If an output differs by more than rounding can explain.
+        If an output differs by more than rounding explains.
     ImportRefused
-        If onnxruntime cannot run the model, or takes another number of inputs or outputs.
+        If onnxruntime cannot run the model, or it has another number of inputs or outputs.
     """
     proto = model if isinstance(model, onnx.ModelProto) else read_model(model)
     runtime = open_runtime(proto, output, fixed)
@@ -244,7 +244,7 @@ def check_against_runtime(
 
 
 def sampled(domain: Sampler | None, dimension: int, samples: int, seed: int = 0) -> FloatArray:
-    """Random points of a domain; of several magnitudes if there is none."""
+    """Return random points of a domain; of several magnitudes if there is none."""
     rng = np.random.default_rng(seed)
     if domain is None:
         return random_points(dimension, samples, rng)
@@ -252,7 +252,7 @@ def sampled(domain: Sampler | None, dimension: int, samples: int, seed: int = 0)
 
 
 def check_inputs(runtime: Runner, inputs: int, points: FloatArray) -> None:
-    """Raise `ImportRefused` unless a model takes so many inputs, and points have as many."""
+    """Raise `ImportRefused` unless a model has so many inputs, and points as many coordinates."""
     if runtime.size != inputs or points.shape[1] != inputs:
         raise ImportRefused(
             f"the model takes {runtime.size} inputs, the network {inputs}, and the "
@@ -262,15 +262,15 @@ def check_inputs(runtime: Runner, inputs: int, points: FloatArray) -> None:
 
 
 class Answers(NamedTuple):
-    """What a model says at points.
+    """The outputs of a model at some points.
 
     Attributes
     ----------
     points : ndarray, shape (n, d)
-        As the runtime takes them.
+        Rounded to the type of the runtime's input.
     expected : ndarray, shape (n, m)
     largest : ndarray, shape (n, 1)
-        The largest number that was met on the way.
+        The largest intermediate number.
     """
 
     points: FloatArray
@@ -281,21 +281,21 @@ class Answers(NamedTuple):
 def judged(
     network: Network, runtime: Runner, answers: Answers, separate: Callable[[], Network]
 ) -> float:
-    """The largest difference of an output from what a model says.
+    """Return the largest difference between outputs of a network and a model.
 
     Parameters
     ----------
     network : Network
     runtime : Runner
-        What was asked.
+        The evaluator of the model.
     answers : Answers
     separate : callable
-        The network with a layer for every node of the graph, which takes longer to make.
+        Returns the network with a layer for every node of the graph, which takes longer.
 
     Raises
     ------
     CheckFailed
-        If it is more than rounding can explain.
+        If it is more than rounding explains.
     """
     chosen, expected, largest = answers
     found = network.forward(chosen)
@@ -310,7 +310,7 @@ def judged(
     if not (difference <= tolerance).all():
         by_node = rounding_tolerance(separate(), chosen, runtime.eps) * (COMPLETE / SAFETY)
         tolerance = np.maximum(tolerance, by_node)
-    if network.needs_ranges:  # next to a singularity everything is within rounding
+    if network.needs_ranges:  # close to a singularity rounding may explain any difference
         known = np.isfinite(tolerance).all(axis=1)
         if not known.any():
             raise ImportRefused(
@@ -325,16 +325,16 @@ def judged(
 
 
 def _answers(runtime: Runner, points: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Points, rounded as the runtime takes them, and what it says there.
+    """Evaluate a runtime at points, rounded to the type of its input.
 
-    Points where its numbers overflow, and more than it can be asked at, are left out.
+    Points where its numbers overflow, or beyond its limit of points, are left out.
 
     Returns
     -------
     points : ndarray, shape (k, d)
     expected : ndarray, shape (k, m)
     largest : ndarray, shape (k, 1)
-        The largest number that was met on the way.
+        The largest intermediate number.
 
     Raises
     ------
@@ -359,14 +359,14 @@ def _answers(runtime: Runner, points: FloatArray) -> tuple[FloatArray, FloatArra
 
 
 def representable(points: FloatArray, dtype: type[np.floating]) -> FloatArray:
-    """The points rounded to a type, and scaled down where they would overflow in it."""
+    """Round points to a type, after scaling down those whose squares overflow in it."""
     most = float(np.sqrt(np.finfo(dtype).max))
     size = np.abs(points).max(axis=1, keepdims=True, initial=1.0)
     return np.asarray((points * np.minimum(1.0, most / size)).astype(dtype), dtype=np.float64)
 
 
 def _compare(found: FloatArray, expected: FloatArray, tolerance: FloatArray) -> None:
-    """Raise where outputs differ by more than `tolerance`, with the largest difference."""
+    """Raise `CheckFailed`, with the largest difference, if one exceeds `tolerance`."""
     difference = np.abs(expected - found)
     wrong = ~(difference <= tolerance)
     if not wrong.any():

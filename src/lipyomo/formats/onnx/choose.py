@@ -1,4 +1,4 @@
-"""Which input and output of a graph are meant."""
+"""Choice of the input and the output of a graph."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from lipyomo.formats.onnx.graph import REAL_TYPES, known_tensors, ordered
 
 
 def choose_output(graph: onnx.GraphProto, output: str | None) -> str:
-    """The tensor that is the network's output.
+    """Return the tensor that is the network's output.
 
     Parameters
     ----------
     graph : onnx.GraphProto
     output : str, optional
-        A tensor, or a node (its first output is meant).  Left out: the one output of the graph, or
-        the one real output that no other output is computed from.
+        A tensor, or a node (whose first output is used).  By default the only output of the graph,
+        or the only real output that is not an intermediate result of another one.
 
     Raises
     ------
     ImportRefused
-        If there is no such tensor or node, or the graph has several outputs.
+        If there is no such tensor or node, or the default is not unique.
     """
     if output is not None:
         if not output:
@@ -45,10 +45,10 @@ def choose_output(graph: onnx.GraphProto, output: str | None) -> str:
             remedy=nearest_name(output, names, f"did you mean {known}?"),
         )
     outputs = list({value.name: value for value in graph.output}.values())
-    if len(outputs) > 1:  # scikit-learn's converter puts whole labels beside the numbers
+    if len(outputs) > 1:  # scikit-learn's converter adds integer labels to the real outputs
         outputs = [value for value in outputs if _is_real(value)] or outputs
     names = [str(value.name) for value in outputs]
-    if len(names) > 1:  # others may be on the way to the last one
+    if len(names) > 1:  # some may be intermediate results of another one
         read = {name: ordered(graph, name)[1] - {name} for name in names}
         final = [name for name in names if not any(name in read[other] for other in names)]
         if len(final) != 1:
@@ -62,7 +62,7 @@ def choose_output(graph: onnx.GraphProto, output: str | None) -> str:
 
 
 class SeveralOutputs(ImportNote):
-    """A model has several outputs, of which one was taken."""
+    """A model has several outputs, of which one was chosen."""
 
 
 def report_choice(graph: onnx.GraphProto, chosen: str) -> None:
@@ -79,19 +79,19 @@ def report_choice(graph: onnx.GraphProto, chosen: str) -> None:
 
 
 def _is_real(value: onnx.ValueInfoProto) -> bool:
-    """Whether an output holds real numbers, or does not say what it holds."""
+    """Whether an output has a real type, or an unknown one."""
     kind = value.type.tensor_type.elem_type
     return not value.type.HasField("tensor_type") or kind in REAL_TYPES | {0}
 
 
 def input_shape(value: onnx.ValueInfoProto, real: bool = True) -> tuple[int, ...]:
-    """Shape of an input, with a free batch dimension (the first) set to one.
+    """Return the shape of an input, with a free batch dimension (the first) set to one.
 
     Parameters
     ----------
     value : onnx.ValueInfoProto
     real : bool, optional
-        Whether it has to hold real numbers.
+        Whether the input must have a real type.
     """
     tensor = value.type.tensor_type
     wrong = real and tensor.elem_type not in REAL_TYPES
@@ -121,14 +121,14 @@ def input_shape(value: onnx.ValueInfoProto, real: bool = True) -> tuple[int, ...
 
 
 def free_inputs(graph: onnx.GraphProto) -> list[onnx.ValueInfoProto]:
-    """The inputs that are no stored tensors."""
+    """Return the inputs that have no initializer."""
     stored = {tensor.name for tensor in graph.initializer}
     stored |= {tensor.values.name for tensor in graph.sparse_initializer}
     return [value for value in graph.input if value.name not in stored]
 
 
 def choose_input(graph: onnx.GraphProto, wanted: set[str]) -> onnx.ValueInfoProto:
-    """The one real input among the tensors that are read.
+    """Return the only input among the tensors that are read.
 
     Raises
     ------

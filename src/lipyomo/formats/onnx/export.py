@@ -1,4 +1,4 @@
-"""Networks back to ONNX."""
+"""Export of networks to ONNX."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from lipyomo.networks.network import Layer, Network, check_network
 from lipyomo.version import __version__
 
 OPSET = 17
-"""The operator set of what is written, where no operator of a later one is needed."""
+"""Operator set of exported models, unless an operator needs a later one."""
 
 _OPERATORS: dict[type[Activation], tuple[str, int]] = {
     Tanh: ("Tanh", 13),
@@ -58,14 +58,14 @@ _OPERATORS: dict[type[Activation], tuple[str, int]] = {
     Celu: ("Celu", 12),
     Gelu: ("Gelu", 20),
 }
-"""Operators whose attributes are named as the parameters, and the set from which on they exist."""
+"""Operators with attributes named as the activation's parameters, and their first operator sets."""
 
 COMPLETE_OPSET = max(since for _, since in _OPERATORS.values())
-"""The first operator set that has all of these: none is spelt out with rounded constants."""
+"""First operator set with all of these, so that none is expanded with rounded constants."""
 
 
 def _parameters(kind: Activation) -> dict[str, Any]:
-    """The parameters of an activation by name."""
+    """Return the parameters of an activation by name."""
     return {field.name: getattr(kind, field.name) for field in fields(cast(Any, kind))}
 
 
@@ -86,7 +86,7 @@ def _fits_float32(network: Network) -> bool:
 
 
 class _Writer:
-    """Nodes and initializers of the graph that is being written."""
+    """Nodes and initializers of a graph under construction."""
 
     def __init__(self, dtype: type[np.floating]) -> None:
         self.dtype = dtype
@@ -106,7 +106,7 @@ class _Writer:
         return output
 
     def affine(self, layer: Layer, source: str, label: str, output: str) -> str:
-        """``x W^T + b``."""
+        """Add ``x W^T + b``."""
         weight = self.store(f"{label}.weight", layer.dense_weight)
         bias = self.store(f"{label}.bias", layer.bias)
         return self.node("Gemm", [source, weight, bias], output, alpha=1.0, beta=1.0, transB=1)
@@ -114,10 +114,11 @@ class _Writer:
     def layer(
         self, layer: Layer, source: str, label: str, after: FloatArray
     ) -> tuple[str, IntArray]:
-        """The units of a layer, and which is where; of the two squares of a product only one.
+        """Add the units of a layer, and return their tensor and order.
 
-        Units of one kind stand together: each kind is a Gemm and its operators.  Where columns of
-        the next weight, `after`, are opposite, two squares are the product that they came from.
+        Units with the same activation are grouped: each group is a Gemm and its operators.  If two
+        squares have opposite columns in the next weight, `after`, they are written as a product,
+        and only the first one appears in the order.
         """
         sums, differences = np.array(square_pairs(layer, after), dtype=np.intp).reshape(-1, 2).T
         both = np.concatenate([sums, differences])
@@ -144,7 +145,7 @@ class _Writer:
     def products(
         self, layer: Layer, pairs: tuple[IntArray, IntArray], source: str, label: str
     ) -> str:
-        """``p**2 - q**2 = (p + q) (p - q)`` of units p and q."""
+        """Add ``p**2 - q**2 = (p + q) (p - q)`` of units p and q."""
         p, q = (
             self.affine(layer.selected(units), source, f"{label}.{name}", f"{label}.{name}.z")
             for units, name in zip(pairs, "pq", strict=True)
@@ -154,12 +155,12 @@ class _Writer:
         return self.node("Mul", [left, right], f"{label}.units")
 
     def smooth(self, kind: Activation, source: str, label: str) -> str:
-        """Units of an activation.
+        """Add units of a smooth activation.
 
         Raises
         ------
         NetworkError
-            If no operator holds its parameters without rounding them.
+            If no operator represents its parameters exactly.
         """
         output = f"{label}.units"
         if isinstance(kind, Swish | Softplus):
@@ -197,7 +198,7 @@ class _Writer:
         return self.node(operator, [source], output, **attributes)
 
     def units(self, layer: Layer, source: str, label: str) -> str:
-        """The two-slope units of a layer, by the plainest operator that has their slopes."""
+        """Add the two-slope units of a layer, by the simplest operator for their slopes."""
         left, right = layer.left, layer.right
         if (right == 1.0).all():
             if (left == 1.0).all():
@@ -217,7 +218,7 @@ class _Writer:
         return self._two_sides(layer, source, label)
 
     def _two_sides(self, layer: Layer, source: str, label: str) -> str:
-        """``right * relu(z) - left * relu(-z)``: exact for any two slopes."""
+        """Add ``right * relu(z) - left * relu(-z)``, which is exact for any two slopes."""
         above = self.node("Relu", [source], f"{label}.above")
         minus = self.node("Neg", [source], f"{label}.minus")
         below = self.node("Relu", [minus], f"{label}.below")
@@ -235,28 +236,28 @@ def _exact_ratio(left: float, right: float) -> bool:
 
 @with_one_blas_thread
 def to_onnx(network: Network, path: PathLike | None = None) -> onnx.ModelProto:
-    """Turn a network into an ONNX model.
+    """Convert a network to an ONNX model.
 
     Parameters
     ----------
     network : Network
     path : str or path-like, optional
-        Where to write it.
+        File to be written.
 
     Returns
     -------
     onnx.ModelProto
-        Input ``x`` of shape (batch, d), output ``y`` of shape (batch, m).  Numbers are float32
-        if every one of them is a float32 number, and float64 otherwise, so that nothing is rounded.
-        Units become Relu, Abs, LeakyRelu or PRelu, other slopes a pair of Relu; smooth ones their
-        operators.  Products are Mul; derivatives of tanh, sigmoid and SiLU are polynomials.
+        Input ``x`` of shape (batch, d), output ``y`` of shape (batch, m).  The type is float32 if
+        all numbers are float32 numbers, otherwise float64, so that nothing is rounded.  Two-slope
+        units become Relu, Abs, LeakyRelu, PRelu or a pair of Relu, smooth units their operators.
+        Products become Mul; derivatives of tanh, sigmoid and SiLU are polynomials.
 
     Raises
     ------
     NetworkError
-        If this is no network, or an activation has parameters that ONNX would round.
+        If `network` is none, or an activation has parameters that ONNX would round.
     OutputError
-        If the file cannot be written, or holds something else than a model.
+        If the file cannot be written, or an existing one is no model.
     """
     check_network(network, NetworkError)
     dtype = np.float32 if _fits_float32(network) else np.float64

@@ -1,4 +1,4 @@
-"""Nodes that read constants only: computed once, in float64."""
+"""Constant folding, in float64."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lipyomo.formats.onnx.graph import EVALUATOR_ERRORS, Array, GraphNode, real_
 from lipyomo.networks.building.budget import budget
 
 UNKNOWN = 8.0
-"""Outputs whose shapes depend on values (NonZero, ...) are at most so many times their inputs."""
+"""Largest ratio of sizes of outputs and inputs where shapes depend on values (NonZero, ...)."""
 
 _RANDOM = {
     "Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
@@ -35,7 +35,7 @@ def fold(node: GraphNode, arguments: list[Array | None]) -> list[Array]:
     Raises
     ------
     ImportRefused
-        If the node is random, or nothing here can compute it.
+        If the node is random, or cannot be evaluated.
     """
     if node.op_type in _RANDOM:
         raise node.refuse("the node is random", "export the model in inference mode")
@@ -56,12 +56,12 @@ def fold(node: GraphNode, arguments: list[Array | None]) -> list[Array]:
 
 
 def evaluated(node: GraphNode, feeds: dict[str, Array]) -> list[Array]:
-    """What the reference implementation of the ONNX package computes for a node.
+    """Evaluate a node by the reference implementation of the ONNX package.
 
     Raises
     ------
     ValueError
-        If it cannot.
+        If that fails.
     """
     from onnx.defs import SchemaError
     from onnx.reference import ReferenceEvaluator

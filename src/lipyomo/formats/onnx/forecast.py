@@ -1,4 +1,4 @@
-"""How large the outputs of a node will be, inferred from its inputs before they are made."""
+"""Prediction of the sizes of a node's outputs from its inputs, before they are computed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Argument = TypeVar("Argument")
 
 
 def _stored(array: Array, name: str) -> onnx.TensorProto:
-    """A constant as a file holds it; numbers have no axes there."""
+    """Convert a constant to a stored tensor; scalars have no axes there."""
     found = numpy_helper.from_array(np.ascontiguousarray(array), name)
     if array.ndim == 0:
         found.ClearField("dims")
@@ -31,7 +31,7 @@ def _stored(array: Array, name: str) -> onnx.TensorProto:
 def forecast(
     node: GraphNode, shapes: Mapping[str, tuple[int, ...]], constants: Mapping[str, Array]
 ) -> list[tuple[int, ...]] | None:
-    """Shapes of a node's outputs, inferred from those of its inputs; None if they are not known.
+    """Infer the shapes of a node's outputs from those of its inputs; None if unknown.
 
     Parameters
     ----------
@@ -82,32 +82,32 @@ def forecast(
 
 
 def present(node: GraphNode, arguments: Sequence[Argument | None]) -> dict[str, Argument]:
-    """The arguments of a node that are there, by name."""
+    """Return the arguments of a node that are not omitted, by name."""
     pairs = zip(node.inputs, arguments, strict=True)
     return {name: value for name, value in pairs if value is not None and name}
 
 
 def entry_count(shape: tuple[int, ...]) -> float:
-    """Number of entries, as a float that cannot overflow."""
+    """Return the number of entries as a float."""
     return math.prod(map(float, shape))
 
 
 def expect(
     node: GraphNode, arguments: Sequence[Any], unknown: float = 0.0
 ) -> tuple[list[tuple[int, ...]], float]:
-    """Ask the budget for the outputs of a node, before they are made.
+    """Charge the budget for the outputs of a node, before they are computed.
 
     Parameters
     ----------
     node : GraphNode
     arguments : sequence of Tensor, ndarray or None
     unknown : float, optional
-        Where shapes depend on values, how many entries are made for each that is read.
+        Assumed output entries per input entry if the shapes are unknown.
 
     Returns
     -------
     shapes : list of tuple of int
-        Of the arguments that are there.
+        Of the arguments that are not omitted.
     made : float
         Number of entries of all outputs.
 
@@ -130,7 +130,7 @@ def expect(
 
 
 def inner_operations(node: GraphNode, shapes: list[tuple[int, ...]], output: float) -> float:
-    """About how many multiplications a node takes whose outputs have `output` entries together."""
+    """Estimate the multiplications of a node whose outputs have `output` entries together."""
     if node.op_type in ("MatMul", "Gemm") and shapes and shapes[0]:
         return output * shapes[0][-1 if not node.attributes.get("transA") else 0]
     if node.op_type.startswith("Conv") and len(shapes) > 1:

@@ -1,16 +1,16 @@
-"""Activations that a graph writes out as products, such as ``x * Sigmoid(x)``.
+"""Recognition of activations that a graph expresses as products, such as ``x * Sigmoid(x)``.
 
-Such a product is no affine function of units, so it is told from its formula.  Each tensor knows
-the formula by which it follows entry by entry from others, with constants that are the same in all
-entries.  Where operators multiply or divide signals, the formula is expanded in one signal x that
-all of it is made of, as a sum of terms ``x**p`` and ``x**p f(...)``.  All but the constant and
-the multiple of x must be one term that belongs to an activation; coefficients are exact fractions.
+Such a product is no affine function of units, so it is recognised by its formula.  Each tensor has
+the formula by which its entries follow from other tensors, with constants that are the same in all
+entries.  Where operators multiply or divide signals, the formula is expanded in a single signal x,
+as a sum of terms ``x**p`` and ``x**p f(...)``.  Apart from the constant and the multiple of x, it
+must have a single term, which belongs to an activation; coefficients are exact fractions.
 
-A formula that is made of comparisons (``Where(x > 0, x, 0.1 * x)``) is followed as a piecewise
-linear function of its signal (`lipyomo.formats.onnx.bends`).
+A formula of comparisons (``Where(x > 0, x, 0.1 * x)``) is evaluated as a piecewise linear function
+of its signal (`lipyomo.formats.onnx.bends`).
 
-What is no activation yet (``x * x * x`` in GELU's form with tanh, ``x > 0``) is kept as a formula,
-and refused where something else reads it.
+Intermediate results that are no activations (``x * x * x`` in GELU's form with tanh, ``x > 0``) are
+stored as formulas, and refused where another operator reads them.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ ROUNDED = 2.0 * float(np.finfo(np.float32).eps)
 """Relative error of a constant such as sqrt(2) that was stored as a float32 number."""
 
 MOST_TERMS = 16
-"""Terms of an expanded formula: those of activations have five at most."""
+"""Limit of terms in an expanded formula; activations have at most five."""
 
 HIGHEST = 3
-"""Power of the signal, as in GELU's form with tanh."""
+"""Largest power of the signal, as in GELU's form with tanh."""
 
 
 class RoundedConstant(ImportNote):
-    """A model holds a rounded constant of an activation, which was taken for the true one."""
+    """A model has a rounded constant of an activation, which was replaced by the exact one."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Function:
 
     @classmethod
     def of(cls, name: str, argument: Expanded) -> Function:
-        """With the terms in no order."""
+        """Return the function of an expanded formula, regardless of the order of its terms."""
         return cls(name, frozenset(argument.items()))
 
 
@@ -75,18 +75,18 @@ ONE, SIGNAL = Term(power=0), Term(power=1)
 
 @dataclass(frozen=True, eq=False)
 class Formula:
-    """How a tensor follows from others, entry by entry.
+    """The formula by which the entries of a tensor follow from those of others.
 
     Parameters
     ----------
     shape : tuple of int
     value : Tensor, optional
-        None where the tensor is no affine function of units.
+        None if the tensor is no affine function of units.
     operator : str, optional
-        Empty where nothing is known.
+        Empty if unknown.
     arguments : tuple of Formula or Fraction, optional
     signals : tuple of Formula, optional
-        The tensors of which all arguments are made, the nearest first.
+        Tensors of which all arguments are functions, the nearest first.
     """
 
     shape: tuple[int, ...]
@@ -97,30 +97,30 @@ class Formula:
 
     @property
     def made_of(self) -> tuple[Formula, ...]:
-        """The tensors of which this one is made, itself included."""
+        """The tensors of which this one is a function, including itself."""
         return self.signals if self.value is None else (self, *self.signals)
 
 
 @dataclass(frozen=True, eq=False)
 class Pending:
-    """A tensor that is known by its formula only.
+    """A tensor that has only a formula, not a value.
 
     Parameters
     ----------
     formula : Formula
     refused : ImportRefused
-        Why it is nothing else, for those who cannot go on from the formula.
+        The error to raise where the formula cannot be used.
     """
 
     formula: Formula
     refused: ImportRefused
 
     nbytes = 0
-    """Of its entries, of which there are none."""
+    """Zero, since no entries are stored."""
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the tensor."""
+        """The shape of the tensor."""
         return self.formula.shape
 
 
@@ -130,13 +130,13 @@ _PARAMETERS = {
     "ThresholdedRelu": {"alpha": 1.0},
     "Shrink": {"lambd": 0.5, "bias": 0.0},
 }
-"""Attributes that are further arguments, with their defaults."""
+"""Attributes that are treated as arguments, with their defaults."""
 
 
 def formula(
     node: GraphNode, arguments: Sequence[Formula | Array | None], value: Tensor | None = None
 ) -> Formula | None:
-    """The formula of a node's output; None if the node does more than that.
+    """Return the formula of a node's output; None if the node is not such an operator.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def formula(
     """
     operator = node.op_type
     if operator == "Cast" and node.integer("to", onnx.TensorProto.FLOAT) not in REAL_TYPES:
-        # integers may be rounded numbers, truth is not
+        # a cast to integers may round, one to booleans does not
         operator = "Bool" if node.integer("to", 0) == onnx.TensorProto.BOOL else ""
     known_operator = operator in _OPERATORS or operator in bends.OPERATORS
     if node.domain or not known_operator or node.version < 7:
@@ -174,7 +174,7 @@ def formula(
 
 
 def _scalar(array: Array) -> Fraction | None:
-    """The one number that all entries of a constant are, if they are."""
+    """Return the value of a constant whose entries are all equal, otherwise None."""
     if not array.size or array.dtype.kind not in "fiub" or (array != array.flat[0]).any():
         return None
     number = float(array.flat[0])
@@ -188,7 +188,7 @@ def _attribute(node: GraphNode, key: str) -> Fraction | None:
 
 @dataclass(frozen=True)
 class Match:
-    """``factor * kind(inside) + beside``, both affine in a signal.
+    """``factor * kind(inside) + beside``, where `inside` and `beside` are affine in a signal.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ class Match:
     kind : Activation
     factor : Fraction
     inside, beside : mapping of Term to Fraction
-        Of the constant and the signal.
+        Coefficients of the constant and the signal.
     rounded : bool
         Whether a constant of the activation was rounded to float32.
     """
@@ -209,7 +209,7 @@ class Match:
     rounded: bool = False
 
     def units(self, trace: Trace, node: GraphNode) -> Tensor:
-        """The tensor by new units; a warning says so where a constant was rounded at `node`."""
+        """Add units and return their tensor; warn if a constant of `node` was rounded."""
         if self.rounded:
             warnings.warn(
                 f"node '{node.name}' ({node.op_type}) makes the activation {self.kind.name} with "
@@ -224,7 +224,7 @@ class Match:
 
 
 def _expansions(found: Formula) -> Iterator[tuple[Tensor, Expanded]]:
-    """A formula in each of the signals in which it can be written, the nearest first."""
+    """Yield the expansions of a formula in its signals, where possible, the nearest first."""
     for signal in found.signals:
         terms = _expanded(found, signal, {})
         if terms is not None and signal.value is not None:
@@ -232,7 +232,7 @@ def _expansions(found: Formula) -> Iterator[tuple[Tensor, Expanded]]:
 
 
 def _functions(found: Formula) -> Iterator[tuple[Tensor, LinearPieces]]:
-    """A formula as a piecewise linear function of each of the signals of which it can be one."""
+    """Yield a formula as a piecewise linear function of its signals, where possible."""
     for signal in found.signals:
         pieces = _pieces(found, signal, {})
         if pieces is not None and signal.value is not None:
@@ -240,17 +240,17 @@ def _functions(found: Formula) -> Iterator[tuple[Tensor, LinearPieces]]:
 
 
 def is_expandable(found: Formula) -> bool:
-    """Whether a formula may become an activation as it goes on."""
+    """Whether a formula may become an activation by further operators."""
     return any(True for _ in _expansions(found)) or any(True for _ in _functions(found))
 
 
 def jump_of(found: Formula) -> Jump | None:
-    """Where a formula jumps, if it is a piecewise linear function of a signal that does."""
+    """Return the jump of a formula, if it is a discontinuous piecewise linear function."""
     return next((pieces.jump for _, pieces in _functions(found)), None)
 
 
 def activation_of(found: Formula) -> Match | Bent | None:
-    """The activation that a formula is, but for factors and terms that are affine in its signal."""
+    """Return the activation in a formula, up to a factor and affine terms; None if unknown."""
     for signal, terms in _expansions(found):
         match = _activation(signal, terms)
         if match is not None:
@@ -273,7 +273,7 @@ def _affine(x: Tensor, terms: Mapping[Term, Fraction]) -> Tensor:
 def _expanded(
     found: Formula | Fraction, signal: Formula, known: dict[int, Expanded | None]
 ) -> Expanded | None:
-    """A formula as terms in a signal; None if it cannot be written so."""
+    """Expand a formula in a signal; None if that is impossible."""
     if found is signal:
         return {SIGNAL: Fraction(1)}
     if isinstance(found, Fraction):
@@ -291,7 +291,7 @@ def _expanded(
 def _pieces(
     found: Formula | Fraction, signal: Formula, known: dict[int, LinearPieces | None]
 ) -> LinearPieces | None:
-    """A formula as a piecewise linear function of a signal; None if it is none."""
+    """Return a formula as a piecewise linear function of a signal; None if it is none."""
     if found is signal:
         return LinearPieces.line(1)
     if isinstance(found, Fraction):
@@ -347,7 +347,7 @@ def _function(name: str) -> Callable[[Expanded], Expanded | None]:
 
 
 def _one_plus(terms: Expanded, name: str) -> tuple[Fraction, Expanded] | None:
-    """(c, e) if the terms are ``c (1 + name(e))``."""
+    """Return (c, e) if the terms are ``c (1 + name(e))``, otherwise None."""
     c = terms.get(ONE)
     if c is None or len(terms) != 2:
         return None
@@ -424,7 +424,7 @@ _OPERATORS: dict[str, Callable[..., Expanded | None]] = {
 
 
 def _activation(signal: Tensor, terms: Expanded) -> Match | None:
-    """The activation that terms in a signal are, but for an affine function of it."""
+    """Return the activation in an expansion, up to an affine function of the signal."""
     beside = {term: c for term, c in terms.items() if term in (ONE, SIGNAL)}
     others = [(term, c) for term, c in terms.items() if term not in beside]
     if len(others) != 1:
@@ -447,7 +447,7 @@ _Gate: TypeAlias = tuple[Activation, Fraction, Fraction, bool]
 
 
 def _gates(name: str, argument: Expanded) -> Iterator[_Gate]:
-    """``x name(argument)`` as an activation times a factor and a multiple of x; whether rounded."""
+    """Yield ``x name(argument)`` as activation, factor, and multiple of x; and whether rounded."""
     slope = argument.get(SIGNAL, Fraction(0))
     linear = set(argument) == {SIGNAL}
     one, none = Fraction(1), Fraction(0)
@@ -483,7 +483,7 @@ def _gates(name: str, argument: Expanded) -> Iterator[_Gate]:
 
 
 def _near(found: Fraction, true: float) -> bool | None:
-    """Whether a constant was rounded to float32; None if it is another number."""
+    """Return whether a constant was rounded to float32; None if it is a different number."""
     off = abs(float(found) / true - 1.0)
     if not off <= ROUNDED:
         return None

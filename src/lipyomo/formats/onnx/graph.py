@@ -27,7 +27,7 @@ REAL_TYPES = {
 EVALUATOR_ERRORS = (
     RuntimeError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError,
 )  # fmt: skip
-"""What the ONNX package's reference evaluator raises where attributes or shapes make no sense."""
+"""Exceptions of the ONNX package's reference evaluator for invalid attributes or shapes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class GraphNode:
     Parameters
     ----------
     name : str
-        The node's name, or its output in brackets when it has none.
+        The node's name, or its output in brackets if it has none.
     op_type, domain : str
     version : int
         Operator-set version of its domain.
@@ -57,64 +57,64 @@ class GraphNode:
     proto: onnx.NodeProto
 
     def refuse(self, message: str, remedy: str) -> ImportRefused:
-        """The error that names this node."""
+        """Return an error that names this node."""
         return ImportRefused(message, node=self.name, op_type=self.op_type, remedy=remedy)
 
     def integer(self, key: str, default: int) -> int:
-        """An integer attribute."""
+        """Return an integer attribute."""
         value = self.attributes.get(key, default)
         if not isinstance(value, int):
             raise self.refuse(f"attribute '{key}' is not an integer", "export the model again")
         return value
 
     def number(self, key: str, default: float) -> float:
-        """A real attribute, as stored (float32 values are exact in float64)."""
+        """Return a real attribute, as stored (float32 values are exact in float64)."""
         value = self.attributes.get(key, default)
         if not isinstance(value, int | float) or not np.isfinite(value):
             raise self.refuse(f"attribute '{key}' is not a finite number", "export it again")
         return float(value)
 
     def integers(self, key: str) -> list[int] | None:
-        """A list of integers, or None if the attribute is absent."""
+        """Return a list of integers, or None if the attribute is absent."""
         value = self.attributes.get(key)
         if value is None:
             return None
         return [int(v) for v in np.atleast_1d(np.asarray(value))]
 
     def numbers(self, key: str) -> npt.NDArray[np.float64]:
-        """A list of real numbers (empty if the attribute is absent)."""
+        """Return a list of real numbers (empty if the attribute is absent)."""
         return np.asarray(self.attributes.get(key, []), dtype=np.float64)
 
     def text(self, key: str, default: str) -> str:
-        """A text attribute."""
+        """Return a text attribute."""
         return str(self.attributes.get(key, default))
 
     def texts(self, key: str) -> list[str]:
-        """A list of texts (empty if the attribute is absent)."""
+        """Return a list of texts (empty if the attribute is absent)."""
         found = next((a.strings for a in self.proto.attribute if a.name == key), ())
         return [text.decode("utf-8", errors="replace") for text in found]
 
 
 def first_line(error: Exception) -> str:
-    """What an error of another package says, in one line."""
+    """Return the first line of another package's error message."""
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
 
 
 def real_array(array: Array) -> Array:
-    """Floats of any width as float64 (exactly); other types as they are."""
+    """Convert floats of any width to float64 (exactly); other types are unchanged."""
     if array.dtype.kind == "f" or array.dtype.name == "bfloat16":
         return array.astype(np.float64)
     return array
 
 
 def tensor_array(tensor: onnx.TensorProto, where: str) -> Array:
-    """The values of a stored tensor, floats as float64.
+    """Return the values of a stored tensor, floats as float64.
 
     Raises
     ------
     ImportRefused
-        If its data are missing or hold NaN.
+        If its data are missing or have NaN.
     """
     try:
         array = real_array(numpy_helper.to_array(tensor))
@@ -131,7 +131,7 @@ def tensor_array(tensor: onnx.TensorProto, where: str) -> Array:
 
 
 def _attribute(proto: onnx.AttributeProto, where: str) -> Attribute | None:
-    """The value of an attribute (None for sub-graphs and other kinds that no operator here has)."""
+    """Return the value of an attribute (None for sub-graphs and other unsupported kinds)."""
     kind = onnx.AttributeProto
     if proto.type == kind.TENSOR:
         return tensor_array(proto.t, where)
@@ -148,7 +148,7 @@ def _attribute(proto: onnx.AttributeProto, where: str) -> Attribute | None:
 
 
 def plain_node(proto: onnx.NodeProto, versions: dict[str, int]) -> GraphNode:
-    """Turn a node of the model into a `GraphNode`."""
+    """Convert a node of the model to a `GraphNode`."""
     outputs = tuple(proto.output)
     name = proto.name or "[" + next((o for o in outputs if o), "no output") + "]"
     domain = "" if proto.domain == "ai.onnx" else proto.domain
@@ -171,14 +171,14 @@ def plain_node(proto: onnx.NodeProto, versions: dict[str, int]) -> GraphNode:
 
 @dataclass(frozen=True)
 class Graph:
-    """What is needed of a model to compute one output from one input.
+    """The part of a model that computes one output from one input.
 
     Parameters
     ----------
     nodes : list of GraphNode
-        In an order in which every node follows those that it reads.
+        In topological order.
     constants : dict of str to ndarray
-        Initializers that are read.
+        Initializers in use.
     input_name : str
     input_shape : tuple of int
         Free batch dimension set to 1.
@@ -186,9 +186,9 @@ class Graph:
     versions : dict of str to int
         Operator-set version of each domain.
     parts : dict of str to int
-        Names of the inputs that its input is made of, and their sizes.
+        Names and sizes of the model's inputs that were joined to this one.
     names : tuple of str, or None
-        Of the entries of its input, where the model names them one by one.
+        Names of the input's entries, if the model has them.
     """
 
     nodes: list[GraphNode]
@@ -202,12 +202,12 @@ class Graph:
 
 
 def producers(graph: onnx.GraphProto) -> dict[str, onnx.NodeProto]:
-    """Which node makes each tensor.
+    """Return the node that computes each tensor.
 
     Raises
     ------
     ImportRefused
-        If two nodes make the same one, or a node makes an input of the graph.
+        If two nodes have the same output, or a node's output is an input of the graph.
     """
     made_by: dict[str, onnx.NodeProto] = {}
     given = {value.name for value in graph.input}
@@ -227,12 +227,12 @@ def producers(graph: onnx.GraphProto) -> dict[str, onnx.NodeProto]:
 
 
 def branches(node: onnx.NodeProto) -> dict[str, onnx.GraphProto]:
-    """The graphs inside a node (If, Loop, Scan), by attribute."""
+    """Return the sub-graphs of a node (If, Loop, Scan), by attribute."""
     return {a.name: a.g for a in node.attribute if a.type == onnx.AttributeProto.GRAPH}
 
 
 def reads(node: onnx.NodeProto, depth: int = 0) -> list[str]:
-    """The tensors that a node reads, those that its inner graphs take from outside included."""
+    """Return the tensors that a node reads, including those its sub-graphs take from outside."""
     names = [name for name in node.input if name]
     for inner in branches(node).values():
         if depth >= DEEPEST:
@@ -251,7 +251,7 @@ def reads(node: onnx.NodeProto, depth: int = 0) -> list[str]:
 
 
 def ordered(graph: onnx.GraphProto, output: str) -> tuple[list[onnx.NodeProto], set[str]]:
-    """The nodes that `output` needs, each after those that it reads, and the tensors they read.
+    """Return the nodes on which `output` depends, in topological order, and the tensors read.
 
     Raises
     ------
@@ -287,6 +287,6 @@ def ordered(graph: onnx.GraphProto, output: str) -> tuple[list[onnx.NodeProto], 
 
 
 def known_tensors(graph: onnx.GraphProto) -> Iterable[str]:
-    """All tensors that can be asked for as an output."""
+    """Yield all tensors that can be chosen as an output."""
     yield from producers(graph)
     yield from (value.name for value in graph.input)

@@ -1,4 +1,4 @@
-"""The way in: a file or a model becomes a network that was compared with onnxruntime."""
+"""Import of ONNX files and models as networks, with a comparison with onnxruntime."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ def load(
     ----------
     path : str or path-like
     output : str or sequence of str, optional
-        Tensor or node to cut the graph at, for example the logits before a Softmax; several
-        (``["a", "b"]`` or ``"a,b"``) are stacked into one row.
+        Tensor or node that is the output, for example the logits before a Softmax; several
+        (``["a", "b"]`` or ``"a,b"``) are stacked.
     check : bool, optional
-        Compare the network with onnxruntime on random points.
+        Compare the network with onnxruntime at random points.
     domain : object with ``sample(rng, count)``, optional
-        Where to take the points of the comparison.
+        Samples the points of the comparison.
     time_limit : float, optional
         Seconds.
     memory_limit : int or str, optional
-        Bytes; half of the machine's memory if left out.
+        Bytes; by default half of the machine's memory.
     fixed : mapping of str to array_like, optional
-        Values of inputs by name, rounded to their types; a number is repeated.  Those that are left
-        are joined, in the order of the model, with a warning.
+        Values of inputs by name, rounded to their types; a single number is repeated.  The other
+        inputs are joined, in the order of the model, with a warning if there are several.
 
     Returns
     -------
@@ -60,9 +60,8 @@ def load(
     Raises
     ------
     ImportRefused
-        If the file cannot be read, an operator is not supported, there is no single input and
-        output, onnxruntime computes something else, or the model asks for more memory or time than
-        it may have.
+        If the file cannot be read, an operator is not supported, input or output are not unique,
+        the results of onnxruntime differ, or the model exceeds the memory or time limit.
     """
     instance(path, (str, os.PathLike), "the path", ImportRefused, "give the path of an ONNX file")
     time_limit = duration(time_limit, ImportRefused)
@@ -70,7 +69,7 @@ def load(
         memory_limit = memory_size(memory_limit, "memory_limit", ImportRefused)
     with spending(limits(time_limit, memory_limit)):
         model = read_model(path)
-        # as it is written, whatever the locale says of letters
+        # decoded as UTF-8, independent of the locale
         name = os.fsencode(Path(path).stem).decode("utf-8", errors="backslashreplace")
         return _network(model, output, check, domain, name, fixed)
 
@@ -84,7 +83,7 @@ def from_model(
     name: str | None = None,
     fixed: Fixed | None = None,
 ) -> Network:
-    """Import an ONNX model that is in memory.
+    """Import an ONNX model in memory.
 
     Parameters
     ----------
@@ -92,7 +91,7 @@ def from_model(
     output, check, domain
         As for `load`.
     name : str, optional
-        Name of the network; the name of the graph if left out.
+        Name of the network; by default the name of the graph.
     fixed : mapping of str to array_like, optional
         As for `load`.
 

@@ -1,6 +1,6 @@
-"""From a graph to a network: one small function an operator.
+"""Lowering of a graph to a network, by one function per operator.
 
-Each module registers the operators of one kind; `lower_graph` walks through the nodes.
+Each module registers the operators of one kind; `lower_graph` iterates over the nodes.
 """
 
 from lipyomo.formats.onnx.lower.driver import lower_graph

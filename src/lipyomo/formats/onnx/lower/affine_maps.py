@@ -14,14 +14,14 @@ from lipyomo.networks.building.budget import NUMBER, budget
 
 
 def plus(a: Value, b: Value) -> Value:
-    """``a + b`` for any mixture of constants and tensors."""
+    """Return ``a + b`` of constants or tensors."""
     if isinstance(a, Tensor):
         return a + b if isinstance(b, Tensor) else a.shift(b)
     return b.shift(a) if isinstance(b, Tensor) else np.asarray(a + b)
 
 
 def _operands(call: Call) -> list[Value]:
-    """The arguments; before opset 7 the second one may start at a given axis of the first."""
+    """Return the arguments; before opset 7 the second one may be aligned to a given axis."""
     values = call.values
     axis = call.node.attributes.get("axis")
     if call.node.version < 7 and isinstance(axis, int) and len(values) == 2:
@@ -122,7 +122,7 @@ def times_constant(x: Tensor, weight: FloatArray) -> Tensor:
 
 
 def _swapped(x: Tensor) -> Tensor:
-    """The tensor with its last two axes exchanged (vectors as they are)."""
+    """Exchange the last two axes of a tensor (vectors are unchanged)."""
     return x.take(np.swapaxes(x.index, -1, -2)) if len(x.shape) > 1 else x
 
 
@@ -144,7 +144,7 @@ def multiply(call: Call, a: Value, b: Value) -> Tensor:
 
 @lowers("MatMul")
 def _matmul(call: Call) -> Value:
-    """Matrix product; the constant may stand on either side."""
+    """Matrix product with a constant on either side."""
     return multiply(call, call.value(0), call.value(1))
 
 
@@ -179,7 +179,7 @@ _ML = "ai.onnx.ml"
 
 @lowers("BatchNormalization")
 def batch_normalization(call: Call) -> Value:
-    """``scale * (x - mean) / sqrt(var + epsilon) + bias``, a channel at a time."""
+    """``scale * (x - mean) / sqrt(var + epsilon) + bias`` for each channel."""
     node, x = call.node, call.tensor(0)
     training = bool(node.integer("training_mode", 0))
     training |= node.version < 7 and not node.integer("is_test", 0)
@@ -203,7 +203,7 @@ def batch_normalization(call: Call) -> Value:
 
 @lowers("Scaler", domain=_ML)
 def scaler(call: Call) -> Value:
-    """``(x - offset) * scale``, a feature at a time."""
+    """``(x - offset) * scale`` for each feature."""
     scale = call.node.numbers("scale")
     return call.tensor(0).shift(-call.node.numbers("offset")).scale(scale)
 

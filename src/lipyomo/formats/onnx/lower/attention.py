@@ -1,4 +1,4 @@
-"""Attention as one operator: products of signals around a softmax of each row."""
+"""The operator Attention: products of signals, with a softmax of each row."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lipyomo.networks.building.affine import Tensor, joined_tensors
 
 
 def _heads(call: Call, position: int, key: str) -> Tensor:
-    """An argument as (batch, heads, tokens, entries)."""
+    """Return an argument in the shape (batch, heads, tokens, entries)."""
     x = call.tensor(position)
     if len(x.shape) == 4:
         return x
@@ -28,12 +28,12 @@ def _heads(call: Call, position: int, key: str) -> Tensor:
 
 
 def _with_past(call: Call, x: Tensor, position: int) -> Tensor:
-    """Keys or values after those of the past."""
+    """Append keys or values to the past ones, if given."""
     return x if call.optional(position) is None else joined_tensors([call.tensor(position), x], 2)
 
 
 def _mask(call: Call, queries: int, keys: int, batch: int) -> Value:
-    """What is added to the scores, minus infinity for keys that a query does not see."""
+    """Return the mask added to the scores, minus infinity for excluded keys."""
     if call.optional(3) is None:
         mask: Value = np.zeros((1, 1, queries, keys))
     else:
@@ -62,7 +62,7 @@ def _mask(call: Call, queries: int, keys: int, batch: int) -> Value:
 
 @multiplies("Attention")
 def attention(call: Call) -> list[Value]:
-    """``softmax(scale Q K' + mask) V`` of each head; rows without a key are zero."""
+    """``softmax(scale Q K' + mask) V`` for each head; rows without a key are zero."""
     node = call.node
     q = _heads(call, 0, "q_num_heads")
     k, v = (_with_past(call, _heads(call, n, "kv_num_heads"), n + 3) for n in (1, 2))

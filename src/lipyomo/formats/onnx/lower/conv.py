@@ -15,7 +15,7 @@ from lipyomo.networks.building.affine import Tensor
 def conv_matrix(
     batch: int, channels: int, weight: FloatArray, groups: int, found: list[Window]
 ) -> sp.csr_array:
-    """The matrix of a convolution.
+    """Return the matrix of a convolution.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ def conv_matrix(
     weight : ndarray, shape (M, channels / groups, k_1, k_2, ...)
     groups : int
     found : list of Window
-        One a spatial axis.
+        One per spatial axis.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Walk through the nodes of a graph and lower each."""
+"""Lowering of all nodes of a graph."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ from lipyomo.networks.network import Network
 from lipyomo.problems.reductions.merge import merge
 
 PLAIN = (affine_maps, units)
-"""Modules whose operators plain feed-forward networks have; others are read when one is met."""
+"""Modules with the operators of plain feed-forward networks; others are imported on demand."""
 
 
 def _rounding(node: GraphNode, found: list[Any], scope: Scope, trace: Trace) -> Lowered | Rounded:
-    """The output of QuantizeLinear or DequantizeLinear."""
+    """Lower QuantizeLinear or DequantizeLinear."""
     first, *others = found
     call = Call(node, [first.value if isinstance(first, Rounded) else first, *others], trace)
     if node.op_type == "QuantizeLinear":
@@ -71,7 +71,7 @@ def _rounding(node: GraphNode, found: list[Any], scope: Scope, trace: Trace) -> 
 def _lower_node(
     graph: Graph, position: int, scope: Scope, trace: Trace
 ) -> Lowered | Pending | Rounded:
-    """The outputs of the node at `position`."""
+    """Lower the node at `position`."""
     node = graph.nodes[position]
     found = [scope.get(name) if name else None for name in node.inputs]
     rounded = next((value for value in found if isinstance(value, Rounded)), None)
@@ -84,7 +84,7 @@ def _lower_node(
     arguments = [value for value in found if not isinstance(value, Pending | Rounded)]
     check_masks(node, found)
     pending = [value.refused for value in found if isinstance(value, Pending)]
-    # a factor of an activation belongs to it: x Clip(x + 3, 0, 6) / 6 has none then
+    # a factor may belong to the activation: x Clip(x + 3, 0, 6) / 6 is HardSwish
     factor = node.op_type in ("Mul", "Div") and not scope.written_out.isdisjoint(node.inputs)
     own = scope.formula_of(node) if pending or factor else None
     match = None if own is None else activation_of(own)
@@ -112,7 +112,7 @@ def _lower_node(
 
 
 def _jumping(node: GraphNode, own: Formula, refused: ImportRefused) -> ImportRefused | None:
-    """The refusal of what comparisons make together, if it jumps."""
+    """Return the error for a discontinuous formula of comparisons; None if it is continuous."""
     jump = jump_of(own)
     if jump is None:
         return None
@@ -127,7 +127,7 @@ def _jumping(node: GraphNode, own: Formula, refused: ImportRefused) -> ImportRef
 def _lower_alone(
     graph: Graph, position: int, arguments: list[Value | None], scope: Scope, trace: Trace
 ) -> Lowered:
-    """The outputs of the node at `position`, whose operator says all that is needed."""
+    """Lower the node at `position` by its operator alone, without formulas."""
     node = graph.nodes[position]
     for name, value in zip(node.inputs, arguments, strict=True):
         if name and value is None:
@@ -154,7 +154,7 @@ def _lowered_by(
     arguments: list[Value | None],
     trace: Trace,
 ) -> Lowered:
-    """The outputs of the node at `position`, from a function that lowers its operator."""
+    """Lower the node at `position` by a given function."""
     node = graph.nodes[position]
     if any(isinstance(argument, Tensor) for argument in arguments):
         check_finite(node, arguments)
@@ -171,7 +171,7 @@ def _lowered_by(
 def _lower_branch(
     graph: Graph, node: GraphNode, arguments: list[Value | None], scope: Scope, trace: Trace
 ) -> list[Value]:
-    """The outputs of an If whose condition is constant: those of the branch that it takes."""
+    """Lower an If with a constant condition, by the selected branch."""
     condition = Call(node, arguments, trace).constant(0, "the condition")
     inner = branches(node.proto).get("then_branch" if np.all(condition) else "else_branch")
     if inner is None:
@@ -192,7 +192,7 @@ def _lower_branch(
 
 
 def _made(value: Value | Pending | Rounded | None) -> Value | None:
-    """A tensor that has to be one; raises the refusal of a product that is no activation."""
+    """Return a value; raise an error for a pending formula or a rounded signal."""
     if isinstance(value, Pending):
         raise value.refused
     if isinstance(value, Rounded):
@@ -204,7 +204,7 @@ def _made(value: Value | Pending | Rounded | None) -> Value | None:
 
 
 def _carried(value: Value) -> Value:
-    """A tensor in variables of its own; constants, and what is masked, as they are."""
+    """Return a tensor in variables of its own; constants and masked tensors are unchanged."""
     if isinstance(value, np.ndarray) or not np.isfinite(value.offset).all():
         return value
     return value.carried()
@@ -237,33 +237,33 @@ def lower_graph(
     separate: bool = False,
     quantisers: Quantisers | None = None,
 ) -> Network:
-    """Turn a graph into a chain of affine maps and units.
+    """Convert a graph to a network, a chain of affine maps and units.
 
     Parameters
     ----------
     graph : Graph
-        Its constants are used up: they are forgotten once they have been read.
+        Its constants are removed, to free their memory.
     name : str, optional
         Name of the network.
     separate : bool, optional
-        Whether every node keeps a layer of its own: a wider and deeper network, in which all
-        numbers occur that occur in the graph.
+        Whether every node keeps a layer of its own: a wider and deeper network that has all numbers
+        of the graph.
     quantisers : Quantisers, optional
-        Takes signals to be rounded, which are refused without it, and is told of them.  Where
-        rounded signals are held, the signals before rounding are further outputs.
+        Records rounded signals, which are refused without it.  If rounded signals are held, the
+        signals before rounding are additional outputs.
 
     Returns
     -------
     Network
-        A function of the flattened input (row-major) with flattened outputs, which knows the
-        shapes of both without the batch dimension.  What signals are rounded by, or to, are
-        further inputs, one for each entry.
+        A function of the flattened input (row-major) with flattened outputs, with the shapes of
+        both without the batch dimension.  Rounding errors, or rounded signals, are additional
+        inputs, one for each entry.
 
     Raises
     ------
     ImportRefused
-        If an operator is not supported, shapes do not fit, or the model asks for more memory or
-        time than its budget allows.
+        If an operator is not supported, shapes do not fit, or the model exceeds its budget of
+        memory or time.
     """
     trace = Trace(math.prod(graph.input_shape), separate)
     known: dict[str, Value] = dict(graph.constants)
@@ -292,13 +292,13 @@ def lower_graph(
 
 
 def _unbatched(shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    """A shape without its batch dimension, which is a leading one; None for a number."""
+    """Return a shape without its batch dimension (a leading 1); None for a scalar."""
     inner = shape[1:] if len(shape) > 1 and shape[0] == 1 else shape
     return inner or None
 
 
 def _output(value: Value | None, name: str) -> Tensor:
-    """The tensor that the network returns."""
+    """Return the tensor that is the network's output."""
     if isinstance(value, Tensor):
         if np.isfinite(value.offset).all():
             return value

@@ -1,4 +1,4 @@
-"""Sums of products by Einstein's convention, of one or two tensors."""
+"""The operator Einsum, for one or two tensors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lipyomo.networks.building.multiply import entrywise_product
 
 @multiplies("Einsum")
 def einsum(call: Call) -> Value:
-    """Every term of the sum is an entry or a product of two; those with a constant are affine."""
+    """Each term of the sum is an entry or a product of two; products with constants are affine."""
     tensors = [call.tensor(position) for position in range(len(call.arguments))]
     letters, kept = _letters(call, [len(tensor.shape) for tensor in tensors])
     sizes: dict[str, int] = {}
@@ -37,14 +37,14 @@ def einsum(call: Call) -> Value:
 
 
 def _letters(call: Call, ranks: Sequence[int]) -> tuple[list[str], str]:
-    """The letters of each tensor's axes, and of the result's."""
+    """Return the letters of each tensor's axes, and of the result's."""
     equation = re.sub(r"\s", "", str(call.node.text("equation", "")))
     given, arrow, kept = equation.partition("->")
     letters = given.split(",")
     if "." in equation or len(letters) not in (1, 2):
         remedy = "write it as MatMul and Transpose, or by equations of one or two tensors"
         raise call.node.refuse(f"the equation {equation!r}", remedy)
-    if not arrow:  # then it is the letters that stand once, in their order
+    if not arrow:  # by default the letters that occur once, in alphabetical order
         every = "".join(letters)
         kept = "".join(sorted(letter for letter in set(every) if every.count(letter) == 1))
     if [len(own) for own in letters] != list(ranks) or not set(kept) <= set("".join(letters)):
@@ -55,7 +55,7 @@ def _letters(call: Call, ranks: Sequence[int]) -> tuple[list[str], str]:
 def _places(
     own: str, shape: tuple[int, ...], order: Sequence[str], grid: tuple[int, ...]
 ) -> IntArray:
-    """Where each term's entry is in a tensor; axes of one entry are repeated."""
+    """Return the position in a tensor for each term; axes of length one are repeated."""
     where = np.zeros(grid, dtype=np.intp)
     for letter, size, step in zip(own, shape, _steps(shape), strict=True):
         axis = order.index(letter)
@@ -65,5 +65,5 @@ def _places(
 
 
 def _steps(shape: tuple[int, ...]) -> list[int]:
-    """Distances between neighbours along each axis of a flattened tensor."""
+    """Return the strides of a flattened tensor."""
     return [int(np.prod(shape[axis + 1 :])) for axis in range(len(shape))]

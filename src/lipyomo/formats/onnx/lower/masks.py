@@ -1,7 +1,7 @@
-"""Scores that a mask takes out of a softmax: entries that are minus infinity.
+"""Masked scores of a softmax: entries that are minus infinity.
 
-They are constants, which a softmax gives the weight zero.  Only what moves entries, adds to them or
-asks for them may read a tensor with such entries.
+They are constants with weight zero in a softmax.  Tensors with such entries may only be read by
+operators that move entries, add to them or test for them.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ MASKED = {
     "Unsqueeze", "Transpose", "Expand", "Slice", "Gather", "Concat", "Split", "Tile", "Cast",
     "Attention",
 }  # fmt: skip
-"""Operators that may read tensors with such entries."""
+"""Operators that may read tensors with masked entries."""
 
 
 def absent(x: Value) -> BoolArray:
-    """Which entries are minus infinity, in the shape of the tensor."""
+    """Return which entries are minus infinity, in the shape of the tensor."""
     values = x.offset.reshape(x.shape) if isinstance(x, Tensor) else np.asarray(x)
     return np.isneginf(values) if values.dtype.kind == "f" else np.zeros(values.shape, dtype=bool)
 
 
 def masked(x: Tensor, missing: BoolArray) -> Tensor:
-    """The tensor with minus infinity at some entries (broadcast to it)."""
+    """Set some entries of a tensor (broadcast to it) to minus infinity."""
     out = np.broadcast_to(missing, x.shape).reshape(-1)
     kept = sp.csr_array(sp.diags_array((~out).astype(np.float64)) @ x.matrix)
     kept.eliminate_zeros()
@@ -39,7 +39,7 @@ def masked(x: Tensor, missing: BoolArray) -> Tensor:
 
 
 def unmasked(x: Value) -> Value:
-    """The same with zeros for entries that are minus infinity."""
+    """Replace entries that are minus infinity by zeros."""
     missing = absent(x)
     if not missing.any():
         return x
@@ -50,7 +50,7 @@ def unmasked(x: Value) -> Value:
 
 
 def check_masks(node: GraphNode, arguments: Sequence[object]) -> None:
-    """Refuse masked signals where they are computed with: sums and a softmax take them."""
+    """Refuse masked signals in operators other than those in `MASKED`."""
     for name, value in zip(node.inputs, arguments, strict=True):
         if isinstance(value, Tensor) and not _takes(node, value.offset):
             raise node.refuse(
@@ -60,7 +60,7 @@ def check_masks(node: GraphNode, arguments: Sequence[object]) -> None:
 
 
 def check_finite(node: GraphNode, arguments: Sequence[Value | None]) -> None:
-    """Refuse constants that are not finite where a tensor is computed, but for masks.
+    """Refuse constants that are not finite, except masks.
 
     Limits of Clip may be infinite.
     """
@@ -75,7 +75,7 @@ def check_finite(node: GraphNode, arguments: Sequence[Value | None]) -> None:
 
 
 def _takes(node: GraphNode, numbers: Array) -> bool:
-    """Whether a node may read numbers: finite ones, or those of a mask."""
+    """Whether a node may read these numbers: finite ones, or those of a mask."""
     if np.isfinite(numbers).all():
         return True
     asks = node.op_type in ("Where", "IsNaN")
@@ -89,14 +89,14 @@ def _asked(x: Tensor, found: Array) -> Array:
 
 @lowers("IsNaN")
 def is_nan(call: Call) -> Value:
-    """Nowhere, but for rows of a softmax that have no score."""
+    """False, except in rows of a softmax without scores."""
     x = call.tensor(0)
     return _asked(x, np.isnan(x.offset))
 
 
 @lowers("IsInf")
 def is_inf(call: Call) -> Value:
-    """Where scores are masked."""
+    """True where scores are masked."""
     x = call.tensor(0)
     wanted = call.node.integer("detect_negative", 1)
     return _asked(x, np.isneginf(x.offset) & bool(wanted))

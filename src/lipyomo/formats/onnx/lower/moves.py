@@ -1,6 +1,6 @@
-"""Operators that only move entries: their own reference implementation says whither.
+"""Operators that only move entries, by ONNX's reference implementation.
 
-It is applied to the positions of the entries in place of their values.
+It is applied to the positions of the entries instead of their values.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from lipyomo.networks.building.affine import Tensor, stack
 from lipyomo.networks.building.budget import budget
 
 MOVED_BYTES = 140
-"""Of an entry of a tensor that depends on the input, while it is moved (`Expand`)."""
+"""Bytes per entry of a tensor that depends on the input, while it is moved (`Expand`)."""
 MOVES = 1000
-"""Multiplications that take as long as moving such an entry: half a microsecond."""
+"""Number of multiplications that cost as much as moving such an entry: half a microsecond."""
 
 
 def moved(call: Call, places: Sequence[int]) -> list[Value]:
-    """The outputs of a node that moves entries of the arguments at some places."""
+    """Lower a node that moves entries of the arguments at `places`."""
     budget().charge(MOVED_BYTES * call.made, f"moving {call.made:,.0f} entries")
     budget().work(MOVES * call.made, f"moving {call.made:,.0f} entries")
     parts: dict[str, Tensor] = {}
@@ -46,7 +46,7 @@ def moved(call: Call, places: Sequence[int]) -> list[Value]:
 @lowers("Expand", "Tile", "Slice", "Gather", "GatherElements", "GatherND")
 @lowers("DepthToSpace", "SpaceToDepth")
 def move(call: Call) -> list[Value]:
-    """Entries of the first argument, by constants; attributes in old operator sets."""
+    """Entries of the first argument, at constant positions (attributes in old operator sets)."""
     return moved(call, [0])
 
 
@@ -60,18 +60,18 @@ def _split(call: Call) -> list[Value]:
     return moved(call, [0])
 
 
-# What most graphs have does without the reference implementation, which takes 0.1 s to import.
+# Common operators do not use the reference implementation, whose import takes 0.1 s.
 
 
 @lowers("Identity", constants=True)
 def identity(call: Call) -> Value:
-    """The argument as it is."""
+    """The unchanged argument."""
     return call.value(0)
 
 
 @lowers("Flatten", constants=True)
 def flatten(call: Call) -> Value:
-    """Two axes: those before `axis`, and the others."""
+    """Flatten to two axes: those before `axis`, and the others."""
     value = call.value(0)
     first, others = np.split(np.array(value.shape, dtype=int), [call.node.integer("axis", 1)])
     return _reshaped(value, [int(first.prod()), int(others.prod())])
@@ -102,7 +102,7 @@ def unsqueeze(call: Call) -> Value:
 
 
 def _reshaped(value: Value, shape: Sequence[int]) -> Value:
-    """The same entries in another shape, in which -1 may stand for what is left."""
+    """Return the same entries in another shape, in which one length may be -1 (inferred)."""
     if isinstance(value, Tensor):
         return value.take(value.index.reshape(shape))
     return value.reshape(shape)
@@ -128,7 +128,7 @@ def where(call: Call) -> list[Value]:
 
 @lowers("Dropout", constants=True)
 def dropout(call: Call) -> list[Value]:
-    """The input as it is; training mode is refused."""
+    """The unchanged input; training mode is refused."""
     node = call.node
     training = False
     if node.version >= 12 and call.optional(2) is not None:
@@ -158,7 +158,7 @@ def reshape(call: Call) -> Value:
 
 @lowers("Cast", "CastLike", constants=True)
 def to_type(call: Call) -> Value:
-    """To another type.  Between real types nothing changes: no rounding is modelled."""
+    """Cast to another type.  Casts between real types change nothing: rounding is not modelled."""
     if call.node.op_type == "Cast":
         kind = call.node.integer("to", onnx.TensorProto.FLOAT)
         dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(kind))
@@ -209,7 +209,7 @@ def pad(call: Call) -> Value:
 
 
 def take_or_fill(tensor: Tensor, index: Array, fill: float) -> Tensor:
-    """Entries at the positions `index`; negative positions give the constant `fill`."""
+    """Return entries at the positions `index`; the constant `fill` for negative positions."""
     flat = np.asarray(index, dtype=np.intp).reshape(-1)
     real = np.flatnonzero(flat >= 0)
     selection = sp.csr_array(

@@ -14,7 +14,7 @@ from lipyomo.networks.building.multiply import entrywise_product
 from lipyomo.networks.building.trace import Trace
 
 DEVIATION = 1e-9
-"""What `MeanVarianceNormalization` adds to a standard deviation before it divides."""
+"""Constant added to the standard deviation in `MeanVarianceNormalization`, before division."""
 
 
 def _parameter(call: Call, position: int) -> Array | None:
@@ -23,14 +23,14 @@ def _parameter(call: Call, position: int) -> Array | None:
 
 
 def _centred(rows: Tensor) -> Tensor:
-    """Rows less their means."""
+    """Subtract the means of rows."""
     count, n = rows.shape
     one = np.eye(n) - np.full((n, n), 1.0 / n)
     return rows.apply(sp.csr_array(sp.kron(sp.eye_array(count), one)), rows.shape)
 
 
 def _normalised(trace: Trace, rows: Tensor, epsilon: float, centred: bool) -> Tensor:
-    """Rows less their means, over the root of their mean square and epsilon."""
+    """Divide rows, centred if requested, by the root of their mean square plus epsilon."""
     count, n = rows.shape
     rows = _centred(rows) if centred else rows
     total = sum_of(trace.smooth(rows, SQUARE), (count, 1))
@@ -41,7 +41,7 @@ def _normalised(trace: Trace, rows: Tensor, epsilon: float, centred: bool) -> Te
 
 @multiplies("LayerNormalization", "RMSNormalization")
 def layer_normalization(call: Call) -> list[Value]:
-    """Over all axes from one on, with a scale and a bias."""
+    """Normalise over all axes from `axis` on, with a scale and a bias."""
     x, node = call.tensor(0), call.node
     axis = node.integer("axis", -1) % len(x.shape)
     rows = x.reshaped((int(np.prod(x.shape[:axis])), int(np.prod(x.shape[axis:]))))
@@ -54,7 +54,7 @@ def layer_normalization(call: Call) -> list[Value]:
 
 @multiplies("InstanceNormalization", "GroupNormalization")
 def channel_normalization(call: Call) -> Value:
-    """Of each channel, or of groups of channels, with a scale and a bias for each."""
+    """Normalise each channel, or groups of channels, with a scale and a bias for each channel."""
     x, node = call.tensor(0), call.node
     batch, channels = x.shape[:2]
     groups = node.integer("num_groups", channels)
@@ -69,7 +69,7 @@ def channel_normalization(call: Call) -> Value:
 
 @multiplies("MeanVarianceNormalization")
 def mean_variance_normalization(call: Call) -> Value:
-    """Less the mean over some axes, over the standard deviation."""
+    """Subtract the mean over some axes, and divide by the standard deviation."""
     x = call.tensor(0)
     rank = len(x.shape)
     axes = sorted({axis % rank for axis in call.node.integers("axes") or [0, 2, 3]})

@@ -1,11 +1,11 @@
-"""Operators that multiply or divide signals, and functions whose slopes have no bound on R.
+"""Operators that multiply or divide signals, and functions with unbounded slopes.
 
 A product is a difference of squares (`lipyomo.networks.building.trace.Trace.product`), a quotient a
 product with a reciprocal.  Squares, reciprocals, roots, exponentials and logarithms are units that
-a problem confines to what its domain leads to (`lipyomo.problems.reductions.confine`).
+a problem confines to their range over its domain (`lipyomo.problems.reductions.confine`).
 
-These come second: what is one activation of one signal, such as ``x * Sigmoid(x)``, is told from
-its formula first (`lipyomo.formats.onnx.gates`).
+These functions are used only if the formula is not recognised as an activation of one signal, such
+as ``x * Sigmoid(x)`` (`lipyomo.formats.onnx.gates`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SQUARE, ROOT, INVERSE, INVERSE_ROOT = Power(2.0), Power(0.5), Power(-1.0), Power
 
 
 def power(trace: Trace, x: Tensor, exponent: float) -> Tensor:
-    """``x**exponent``; that of a power is one power."""
+    """Return ``x**exponent``, as a single power if x is a square root."""
     before = trace.before_smooth(x)
     if before is not None:
         z, kind = before
@@ -78,7 +78,7 @@ for _operator, _kind in (("Exp", Exp()), ("Log", Log()), ("Sqrt", ROOT)):
 
 @multiplies("Reciprocal")
 def reciprocal(call: Call) -> Value:
-    """``1 / x``; that of a root is one power."""
+    """``1 / x``, as a single power if x is a square root."""
     return power(call.trace, call.tensor(0), -1.0)
 
 
@@ -86,7 +86,7 @@ def reciprocal(call: Call) -> Value:
 
 
 def matrix_product(trace: Trace, a: Value, b: Value) -> Tensor:
-    """``a @ b`` with NumPy's rules."""
+    """Return ``a @ b`` with NumPy's rules."""
     if not isinstance(a, Tensor) or not isinstance(b, Tensor):
         if isinstance(a, Tensor):
             return times_constant(a, np.asarray(b, dtype=np.float64))
@@ -101,7 +101,7 @@ def matrix_product(trace: Trace, a: Value, b: Value) -> Tensor:
     )
     shape, inner = first.shape[:-1], first.shape[-1]
     last = _last_weights(trace, a) if inner > 1 else None
-    if last is not None:  # a mean is one value plus differences from it
+    if last is not None:  # a weighted mean is one value plus weighted differences from it
         where = np.broadcast_to(last.reshape(left.shape[:-1])[..., None], shape)[..., None]
         others = np.where(np.arange(inner - 1) < where, 0, 1) + np.arange(inner - 1)
         origin = b.take(np.take_along_axis(second, where, -1))
@@ -114,7 +114,7 @@ def matrix_product(trace: Trace, a: Value, b: Value) -> Tensor:
 
 
 def _last_weights(trace: Trace, a: Tensor) -> IntArray | None:
-    """The last place of each row that is not zero, if rows are weights as a softmax gives them."""
+    """Return the last nonzero position of each row, if rows are weights of a softmax."""
     rows = a.reshaped((a.size // a.shape[-1], a.shape[-1]))
     constant = (np.diff(a.matrix.indptr) == 0).reshape(rows.shape)
     there = ~(constant & (a.offset.reshape(rows.shape) == 0.0))
@@ -132,7 +132,7 @@ def _last_weights(trace: Trace, a: Tensor) -> IntArray | None:
 
 
 def _without(product: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    """A product without the axes that vectors have not."""
+    """Remove the additional axes of vectors from a product."""
     kept = [*product.shape]
     if len(a.shape) == 1:
         del kept[-2]
