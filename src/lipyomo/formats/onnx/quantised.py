@@ -48,15 +48,16 @@ def load_quantised(
 ) -> QuantisedNetwork:
     """Import a model with quantised activations: pairs of QuantizeLinear and DequantizeLinear.
 
-    It is the function that the graph says in real arithmetic, with rounding to the nearest step.
-    onnxruntime computes it in float32, so that a signal between two steps may be rounded to either.
+    The result is the function of the graph in real arithmetic, with rounding to the nearest step.
+    onnxruntime computes in float32, so that a signal near the middle of two steps may be rounded to
+    either.
 
     Parameters
     ----------
     model : onnx.ModelProto or path
-        Others are taken as well: they round nothing.
+        Models without quantised activations are accepted as well.
     output, check, domain, time_limit, memory_limit, fixed
-        As of `lipyomo.load`.
+        As for `lipyomo.load`.
 
     Returns
     -------
@@ -65,7 +66,7 @@ def load_quantised(
     Raises
     ------
     ImportRefused
-        As of `lipyomo.load`.
+        As for `lipyomo.load`.
     """
     time_limit = duration(time_limit, ImportRefused)
     if memory_limit is not None:
@@ -89,11 +90,11 @@ def load_quantised(
 
 
 def _read(model: onnx.ModelProto | PathLike) -> tuple[onnx.ModelProto, str]:
-    """A model, and what it is called."""
+    """Return a model and its name."""
     if isinstance(model, onnx.ModelProto):
         return model, model.graph.name or "network"
     instance(model, (str, os.PathLike), "the model", ImportRefused, "give the path of an ONNX file")
-    # as it is written, whatever the locale says of letters
+    # decoded as UTF-8, independent of the locale
     return read_model(model), os.fsencode(Path(model).stem).decode("utf-8", "backslashreplace")
 
 
@@ -110,29 +111,29 @@ def check_quantised(
     output: Output = None,
     fixed: Fixed | None = None,
 ) -> float:
-    """Compare with onnxruntime: each signal, given those that are rounded before it.
+    """Compare with onnxruntime: each signal, given the previous rounded ones.
 
     Parameters
     ----------
     quantised : QuantisedNetwork
     model : onnx.ModelProto or path
-        What it was imported from.
+        The imported model.
     domain : object with ``sample(rng, count)``, optional
     samples : int, optional
         Number of random points.
     output, fixed
-        As of `lipyomo.load`.
+        As for `lipyomo.load`.
 
     Returns
     -------
     float
-        The largest difference of an output, where signals are rounded as onnxruntime does.
+        The largest difference of outputs or signals, given the rounded signals of onnxruntime.
 
     Raises
     ------
     CheckFailed
-        If a signal or an output differs by more than rounding to float32 can explain, or a signal
-        is rounded to something else than its nearest step.
+        If a signal or an output differs by more than float32 rounding explains, or a signal is not
+        rounded to the nearest step.
     """
     proto = inlined(_read(model)[0])
     runtime = open_runtime(proto, output, fixed)
@@ -141,7 +142,7 @@ def check_quantised(
     noted = Quantisers(held=True)
 
     def separate() -> Network:
-        """All nodes on their own; it also says which tensors are which signals."""
+        """Return the network with a layer for every node, and record the quantisers."""
         noted.met.clear()
         return lower_graph(select_graph(proto, output, fixed), separate=True, quantisers=noted)
 
@@ -181,6 +182,6 @@ def check_quantised(
 
 
 def _flat(arrays: Iterable[Any]) -> FloatArray:
-    """The entries of arrays, one after another."""
+    """Return the joined entries of arrays."""
     rows = [np.asarray(array, dtype=np.float64).reshape(-1) for array in arrays]
     return np.concatenate([*rows, np.zeros(0)])

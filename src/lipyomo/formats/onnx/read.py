@@ -1,6 +1,6 @@
-"""Read a model file: every way in which a file can be bad gets a sentence.
+"""Reading of model files, with a clear error for every kind of invalid file.
 
-Files of other formats that are given for ONNX are told by their first bytes.
+Files of other formats are recognised by their first bytes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from lipyomo.formats.onnx.graph import branches, first_line
 from lipyomo.networks.building.budget import budget
 
 NODE_BYTES = 20_000
-"""Of a node while it is imported."""
+"""Bytes of memory per node during the import."""
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
 
@@ -48,8 +48,8 @@ def read_model(path: PathLike) -> onnx.ModelProto:
     Raises
     ------
     ImportRefused
-        If the file is missing, is not ONNX, is cut short, or its external data are missing or too
-        short.
+        If the file is missing, is not ONNX or truncated, or its external data are missing or
+        truncated.
     """
     file = Path(path)
     if not os.fspath(path):
@@ -92,7 +92,7 @@ def check_model(model: onnx.ModelProto, what: str) -> None:
     ----------
     model : onnx.ModelProto
     what : str
-        How to call it in the message.
+        Name of the model in messages.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def check_model(model: onnx.ModelProto, what: str) -> None:
 
 
 def _names(model: onnx.ModelProto) -> Iterator[str]:
-    """All names that are read while importing."""
+    """Yield all names that the import reads."""
     graph = model.graph
     yield graph.name
     for node in graph.node:
@@ -128,7 +128,7 @@ def _names(model: onnx.ModelProto) -> Iterator[str]:
 
 
 def _is_text(model: onnx.ModelProto) -> bool:
-    """Whether all names are text; a damaged file may hold other bytes."""
+    """Whether all names are text; a damaged file may have other bytes."""
     try:
         return all(isinstance(name, str) for name in _names(model))
     except UnicodeDecodeError:
@@ -136,7 +136,7 @@ def _is_text(model: onnx.ModelProto) -> bool:
 
 
 def _external_bytes(model: onnx.ModelProto, folder: Path) -> float:
-    """Bytes that the tensors in other files say they have."""
+    """Return the declared size of external data in bytes."""
     total = 0.0
     for tensor in model.graph.initializer:
         if not uses_external_data(tensor):
@@ -145,17 +145,17 @@ def _external_bytes(model: onnx.ModelProto, folder: Path) -> float:
             length = ExternalDataInfo(tensor).length
             total += length or (folder / ExternalDataInfo(tensor).location).stat().st_size
         except (OSError, ValueError):
-            continue  # reading it says what is wrong
+            continue  # reported when it is read
     return total
 
 
 def inlined(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with its local functions written out.
+    """Inline the local functions of a model.
 
     Raises
     ------
     ImportRefused
-        If a function calls itself, or they are too many nodes when written out.
+        If a function is recursive, or the inlined graph is too large.
     """
     if not model.functions:
         return model
@@ -224,12 +224,12 @@ _BEGINNINGS = (
 
 
 def foreign(data: bytes) -> tuple[str, str] | None:
-    """What a file is and what to do with it, if it is of a known format that is not ONNX.
+    """Return the format of a file and a remedy, if it is of a known format other than ONNX.
 
     Parameters
     ----------
     data : bytes
-        All of the file.
+        The content of the file.
     """
     if data[:4] == b"PK\x03\x04":
         return _archive(data)
@@ -240,7 +240,7 @@ def foreign(data: bytes) -> tuple[str, str] | None:
 
 
 def _archive(data: bytes) -> tuple[str, str]:
-    """What a zip archive is."""
+    """Return the format of a zip archive and a remedy."""
     try:
         names = zipfile.ZipFile(io.BytesIO(data)).namelist()
     except zipfile.BadZipFile:

@@ -1,4 +1,4 @@
-"""Refuse an operator, and say where to cut the graph instead."""
+"""Errors for unsupported operators, which suggest where to cut the graph."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ QUANTISED = {
     "QLinearAveragePool", "QLinearGlobalAveragePool", "QLinearSoftmax", "QLinearWhere",
     "DynamicQuantizeMatMul", "MatMulIntegerToFloat", "DynamicQuantizeLSTM", "QAttention",
 }  # fmt: skip
-"""Operators of quantised networks that are no pairs of QuantizeLinear and DequantizeLinear."""
+"""Operators of quantised networks other than QuantizeLinear and DequantizeLinear."""
 
 _WHOLE = "the operator computes with whole numbers"
 
@@ -49,7 +49,7 @@ def refusal(
     input_name: str,
     rounded: bool = False,
 ) -> ImportRefused:
-    """The error for a node that does not lower.
+    """Return the error for a node that cannot be lowered.
 
     Parameters
     ----------
@@ -57,16 +57,16 @@ def refusal(
     variable : sequence of int
         Positions of the inputs that depend on the network's input.
     later : sequence of GraphNode
-        The nodes that follow.
+        The following nodes.
     input_name : str
-        The network's input, before which nothing can be cut.
+        The network's input, before which no cut is possible.
     rounded : bool, optional
-        Whether it reads a signal as whole numbers.
+        Whether the node reads a quantised signal.
 
     Returns
     -------
     ImportRefused
-        Says where to cut.  All nodes before this one lower, so the cut can be imported.
+        Suggests where to cut.  The graph before this node is supported, so the cut can be imported.
     """
     known = node.op_type in NONLINEAR | STEPS
     if node.op_type in NONLINEAR:
@@ -99,20 +99,21 @@ def refusal(
 def remedy(
     op_type: str, tensor: str, later: Sequence[GraphNode], input_name: str, known: bool = True
 ) -> str:
-    """What to do about a node that reads a tensor and does not lower.
+    """Return the remedy for a node that cannot be lowered.
 
     Parameters
     ----------
     op_type : str
-        The node's.
+        The node's operator.
     tensor : str
+        The input of the node at which the graph could be cut.
     later : sequence of GraphNode
-        The nodes that follow.  A cut is advised only where they make probabilities or choices of
-        the network's outputs: before layers, it would leave another network.
+        The following nodes.  A cut is only suggested if they convert the network's outputs to
+        probabilities or labels; a cut before layers would change the network.
     input_name : str
-        The network's input, before which nothing can be cut.
+        The network's input, before which no cut is possible.
     known : bool, optional
-        Whether it is known what the operator does.
+        Whether the operator is known.
     """
     better = _BETTER.get(op_type, _OTHER if known else _UNKNOWN)
     if tensor == input_name:
@@ -144,4 +145,4 @@ _BETTER = {
         "replace it by ReduceL1, ReduceMax or ReduceMean, which are piecewise linear,",
     ),
 }  # fmt: skip
-"""What does the work of an operator that is refused."""
+"""Replacements of unsupported operators."""

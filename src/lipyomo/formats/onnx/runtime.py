@@ -16,7 +16,7 @@ from lipyomo.formats.onnx.graph import EVALUATOR_ERRORS, first_line
 from lipyomo.formats.onnx.select import cut_model
 
 UNCHECKED = "with check=False, lipyomo.load imports it unchecked, in Python and at your own risk"
-"""How to do without a comparison; the command line has no option for it."""
+"""Remedy to import without a comparison, for which the command line has no option."""
 
 _DTYPES: dict[int, type[np.floating]] = {
     onnx.TensorProto.FLOAT: np.float32,
@@ -26,7 +26,7 @@ _DTYPES: dict[int, type[np.floating]] = {
 
 
 def _runtime_errors() -> tuple[type[Exception], ...]:
-    """All exceptions of onnxruntime; they have no common base class of their own."""
+    """Return all exceptions of onnxruntime, which have no common base class."""
     from onnxruntime.capi import onnxruntime_pybind11_state as state
 
     found = [
@@ -38,13 +38,13 @@ def _runtime_errors() -> tuple[type[Exception], ...]:
 
 
 def _stored_kinds(graph: onnx.GraphProto) -> set[int]:
-    """Types of the weights and of the inputs."""
+    """Return the types of the weights and inputs."""
     kinds = {tensor.data_type for tensor in graph.initializer}
     return kinds | {value.type.tensor_type.elem_type for value in graph.input}
 
 
 def _precision(graph: onnx.GraphProto) -> float:
-    """Unit roundoff of the least precise real type that the graph mentions."""
+    """Return the machine epsilon of the least precise real type in the graph."""
     kinds = _stored_kinds(graph)
     for node in graph.node:
         for attribute in node.attribute:
@@ -57,7 +57,7 @@ def _precision(graph: onnx.GraphProto) -> float:
 
 
 def _expose(cut: onnx.ModelProto) -> None:
-    """Make every tensor that depends on the input an output, after the real one."""
+    """Add every tensor that depends on the input to the outputs."""
     output = cut.graph.output[0].name
     reached = {cut.graph.input[0].name}
     for node in cut.graph.node:
@@ -73,38 +73,38 @@ class NotImplementedThere(ImportRefused):
 
 
 Run: TypeAlias = Callable[[dict[str, Any]], Sequence[object]]
-"""From the input by name to all tensors, the output first."""
+"""Maps the input by name to all tensors, the output first."""
 
 
 class Runner:
-    """A model that is asked for its outputs at points.
+    """An evaluator of a model at points.
 
     Parameters
     ----------
     cut : onnx.ModelProto
-        The input and the output in question are the first ones, other tensors follow.
+        Its first input and output are those of the network; other tensors follow.
     name : str
-        What runs it.
+        Name of the runtime.
     opened : callable
-        Makes the model ready.
+        Loads the model.
     points : int
-        At how many points it may be asked.
+        Limit of the number of points.
 
     Attributes
     ----------
     dtype : type
-        Of the input.
+        Type of the input.
     eps : float
-        Unit roundoff of the evaluation.
+        Relative rounding error of the evaluation.
     size : int
         Number of inputs.
     names : list of str
-        Of all tensors that it says, the output first.
+        Names of all tensors that are returned, the output first.
 
     Raises
     ------
     ImportRefused
-        If it cannot be run.
+        If the model cannot be run.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class Runner:
         self._masked = [~_finite(value) for value in self._run(self._feed(np.zeros(self.size)))]
 
     def tensors(self, x: FloatArray) -> dict[str, Any]:
-        """All tensors that depend on the input, and the input, by name; the output comes first."""
+        """Return the output, all other tensors that depend on the input, and the input, by name."""
         feed = self._feed(x)
         return dict(zip(self.names, self._run(feed), strict=True)) | feed
 
@@ -130,14 +130,14 @@ class Runner:
         return {self._input: x.astype(self.dtype).reshape(self._shape)}
 
     def __call__(self, x: FloatArray) -> tuple[FloatArray, float]:
-        """The flattened output at one point, and the largest number that was met on the way."""
+        """Return the flattened output at one point, and the largest intermediate number."""
         values = self._run(self._feed(x))
         return np.asarray(values[0], dtype=np.float64).reshape(-1), self.largest(values)
 
     def largest(self, values: Sequence[object]) -> float:
-        """The largest absolute value among real arrays; infinite if one is not finite.
+        """Return the largest absolute value in real arrays; infinite if one is not finite.
 
-        What is not finite at zero is a mask.
+        Entries that are not finite at the origin are ignored as masks.
         """
         sizes = []
         for value, masked in zip(values, self._masked, strict=False):
@@ -147,17 +147,17 @@ class Runner:
 
 
 def _finite(value: object) -> BoolArray:
-    """Where the entries of an array are finite or overflow; all that are no real numbers are."""
+    """Return which entries of an array are finite or +inf; True for arrays of other types."""
     if not isinstance(value, np.ndarray) or value.dtype.kind != "f":
         return np.ones((), dtype=bool)
     return np.asarray(np.isfinite(value) | (value == np.inf))
 
 
 def open_runtime(model: onnx.ModelProto, output: Output, fixed: Fixed | None) -> Runner:
-    """The model in onnxruntime; in ONNX's own evaluator where onnxruntime lacks a kernel.
+    """Load a model in onnxruntime, or in ONNX's reference evaluator if kernels are missing.
 
-    onnxruntime has, for example, no convolution in float64.  The evaluator is slow, so it is asked
-    at few points.
+    For example, onnxruntime has no convolution in float64.  The reference evaluator is slow, so it
+    is only used at few points.
 
     Raises
     ------
@@ -188,7 +188,7 @@ EVALUATOR = "the ONNX reference evaluator"
 
 
 def _evaluator(cut: onnx.ModelProto) -> Run:
-    """The model in the reference evaluator of the ONNX package."""
+    """Load a model in the reference evaluator of the ONNX package."""
     from onnx.reference import ReferenceEvaluator
 
     evaluator = ReferenceEvaluator(cut)
@@ -209,14 +209,14 @@ def _evaluator(cut: onnx.ModelProto) -> Run:
 
 
 def _onnxruntime(cut: onnx.ModelProto) -> Run:
-    """The model in onnxruntime."""
+    """Load a model in onnxruntime."""
     import onnxruntime
 
     errors = _runtime_errors()
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
-    # Its rewriting fails on some float64 graphs, and the graph as it stands is what counts.
+    # Graph optimisation fails on some float64 graphs, and the original graph is to be compared.
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
 
     def guarded(call: Callable[[], Any]) -> Any:

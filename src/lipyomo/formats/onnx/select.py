@@ -1,7 +1,7 @@
-"""What one output of a model needs: as a graph to be lowered, and as a model to be run.
+"""Extraction of the part of a model for one output, as a graph to be lowered or a model to be run.
 
-Sequences of tensors that are only made to take pieces out of them, as PyTorch's newer exporter
-splits weights, become Split.
+Sequences of tensors whose elements are only read individually, as in PyTorch's newer exporter for
+split weights, become Split.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from lipyomo.networks.naming import read_names
 
 
 def select_graph(model: onnx.ModelProto, output: Output, fixed: Fixed | None) -> Graph:
-    """Cut out of a model what one output needs.
+    """Extract the part of a model on which one output depends.
 
     Parameters
     ----------
     model : onnx.ModelProto
     output : str, sequence of str, or None
-        Tensors or nodes to cut at.
+        Tensors or nodes that are the outputs.
     fixed : mapping of str to array_like, or None
         Values of inputs.
 
@@ -47,7 +47,7 @@ def select_graph(model: onnx.ModelProto, output: Output, fixed: Fixed | None) ->
     Raises
     ------
     ImportRefused
-        If a tensor is read that nothing makes, or there is no single input or output.
+        If a tensor is read that no node computes, or the input or output is not unique.
     """
     columns = len(free_inputs(model.graph)) > 1
     model, output_name, parts = arranged(model, output, fixed)
@@ -64,7 +64,7 @@ def select_graph(model: onnx.ModelProto, output: Output, fixed: Fixed | None) ->
     made_by = producers(graph)
 
     def constant(name: str) -> Array | None:
-        """What is stored under a name, or made by a Constant."""
+        """Return the stored value of a name, or that of a Constant node."""
         node = made_by.get(name)
         if node is not None and node.op_type == "Constant":
             values = [a.t for a in node.attribute if a.name == "value"]
@@ -92,11 +92,11 @@ def select_graph(model: onnx.ModelProto, output: Output, fixed: Fixed | None) ->
 
 
 NAMES = "lipyomo.input_names"
-"""The key of the names of all inputs in a model's own data: a JSON list."""
+"""Key of the names of all inputs in a model's metadata: a JSON list."""
 
 
 def stored_names(model: onnx.ModelProto, parts: Mapping[str, int]) -> tuple[str, ...] | None:
-    """The names of the one input's entries, if the model has such names of as many."""
+    """Return the stored names of the input's entries, if there is one input and they fit."""
     text = next((entry.value for entry in model.metadata_props if entry.key == NAMES), "")
     names: object = None
     with suppress(ValueError):
@@ -109,7 +109,7 @@ def stored_names(model: onnx.ModelProto, parts: Mapping[str, int]) -> tuple[str,
 
 
 def cut_model(model: onnx.ModelProto, output: Output, fixed: Fixed | None) -> onnx.ModelProto:
-    """A model that holds only what one output needs, its nodes in order, to be run elsewhere.
+    """Return the part of a model for one output, in topological order, to be run elsewhere.
 
     Parameters
     ----------
@@ -120,8 +120,8 @@ def cut_model(model: onnx.ModelProto, output: Output, fixed: Fixed | None) -> on
     Returns
     -------
     onnx.ModelProto
-        Its only output is the chosen tensor, its first input the one that varies; further inputs
-        have stored values.
+        Its only output is the chosen tensor, its first input the variable one; other inputs have
+        initializers.
     """
     model, output_name, _ = arranged(model, output, fixed)
     graph = model.graph
@@ -144,23 +144,23 @@ def cut_model(model: onnx.ModelProto, output: Output, fixed: Fixed | None) -> on
 
 
 Constant = Callable[[str], "Array | None"]
-"""The value of a tensor that is stored, by name."""
+"""Returns the value of a stored tensor by name."""
 
 
 def without_sequences(
     nodes: Sequence[onnx.NodeProto], constant: Constant, output: str
 ) -> list[onnx.NodeProto]:
-    """The nodes, with Split and Identity for SplitToSequence and the SequenceAt that read it.
+    """Replace SplitToSequence and the SequenceAt that read it by Split and Identity.
 
-    What cannot be rewritten stays.
+    Nodes that cannot be replaced are unchanged.
 
     Parameters
     ----------
     nodes : sequence of NodeProto
-        In order, of an operator set from 13 on.
+        In topological order, of operator set 13 or later.
     constant : callable
     output : str
-        The tensor that is asked for.
+        The output of the graph.
     """
     readers: dict[str, list[onnx.NodeProto]] = {}
     for node in nodes:
@@ -190,12 +190,12 @@ def without_sequences(
 
 
 def _sizes(node: onnx.NodeProto, constant: Constant) -> int | None:
-    """How many pieces a node makes, if its list of sizes is stored."""
+    """Return the number of pieces of a node, if its list of sizes is constant."""
     sizes = constant(node.input[1]) if len(node.input) > 1 else None
     return None if sizes is None or sizes.ndim != 1 else int(sizes.size)
 
 
 def _place(node: onnx.NodeProto, constant: Constant) -> int | None:
-    """Which piece of a sequence a node takes, if that is stored."""
+    """Return the position of a sequence that a node reads, if it is constant."""
     place = constant(node.input[1]) if node.op_type == "SequenceAt" else None
     return None if place is None or place.size != 1 else int(place.reshape(()))

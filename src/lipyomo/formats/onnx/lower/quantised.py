@@ -5,9 +5,9 @@ A signal v that is quantised and dequantised with step s and zero point z is
     ``r = s (clip(round(v / s) + z) - z)``,
 
 a multiple of s between ``s (least - z)`` and ``s (most - z)``.  As rounding commutes with clipping
-to whole numbers, r is ``clip(v + s e)`` to these two, for some e in [-1/2, 1/2]: with e as a
-further input, the graph becomes a network whose values at a point hold that of the quantised one.
-With r itself as a further input, it becomes one that is evaluated at a given rounding.
+to integers, r is ``clip(v + s e)`` to these two, for some e in [-1/2, 1/2]: with e as an additional
+input, the graph becomes a network whose range over e contains the value of the quantised one.  With
+r itself as an additional input, the network can be evaluated for given rounded signals.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LIMITS = {
     "uint8": (0, 255), "int8": (-128, 127), "uint16": (0, 65535), "int16": (-32768, 32767),
     "uint4": (0, 15), "int4": (-8, 7), "uint2": (0, 3), "int2": (-2, 1),
 }  # fmt: skip
-"""The least and the largest number of each type to which signals are quantised."""
+"""Least and largest number of each type for quantised signals."""
 
 KEEPING = {
     "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice", "Gather",
@@ -38,14 +38,14 @@ KEEPING = {
 
 @dataclass(frozen=True, eq=False)
 class StepGrid:
-    """Multiples ``low s, ..., high s`` of a step s, as float64 numbers without rounding.
+    """The multiples ``low s, ..., high s`` of a step s.
 
     Attributes
     ----------
     step : ndarray
         One number, or an array that broadcasts to the tensor.
     low, high : ndarray
-        Likewise: whole numbers.
+        Integers, of the same shape or scalars.
     """
 
     step: FloatArray
@@ -53,19 +53,19 @@ class StepGrid:
     high: FloatArray
 
     def is_same(self, other: StepGrid) -> bool:
-        """Whether two grids are equal number by number."""
+        """Whether all numbers of two grids are equal."""
         pairs = zip(*(vars(grid).values() for grid in (self, other)), strict=True)
         return all(np.array_equal(a, b) for a, b in pairs)
 
 
 @dataclass(frozen=True, eq=False)
 class Rounded:
-    """A signal as whole numbers: nothing but DequantizeLinear reads it.
+    """A quantised signal, which only DequantizeLinear can read.
 
     Attributes
     ----------
     value : Tensor
-        What it is once it is dequantised.
+        The dequantised signal.
     grid : StepGrid
     """
 
@@ -74,7 +74,7 @@ class Rounded:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the tensor."""
+        """The shape of the tensor."""
         return self.value.shape
 
     @property
@@ -90,13 +90,13 @@ class Quantiser:
     Attributes
     ----------
     signal, made : str
-        The tensors that it reads and makes.
+        Names of its input and output.
     before : Tensor
-        The signal.
+        The signal before rounding.
     step, low, high : ndarray, shape (entries,)
-        Its grid, an entry each.
+        Its grid, for each entry.
     zero : ndarray, shape (entries,)
-        What is added to multiples of the step in the tensor that it makes.
+        Zero points.
     """
 
     signal: str
@@ -110,12 +110,12 @@ class Quantiser:
 
 @dataclass
 class Quantisers:
-    """Those of a graph in order, while it is lowered.
+    """The quantisers of a graph in order, recorded while it is lowered.
 
     Parameters
     ----------
     held : bool
-        Whether rounded signals are inputs, rather than the errors of rounding.
+        Whether the rounded signals are additional inputs, instead of the rounding errors.
     """
 
     held: bool
@@ -123,7 +123,7 @@ class Quantisers:
 
 
 def _parameters(call: Call) -> tuple[FloatArray, Array, str]:
-    """Steps and zero points, as they broadcast to the tensor, and the type of whole numbers."""
+    """Return steps and zero points, broadcastable to the tensor, and the integer type."""
     node = call.node
     x = call.value(0)
     step = call.real(1, "the scale")
@@ -146,7 +146,7 @@ def _parameters(call: Call) -> tuple[FloatArray, Array, str]:
 
 
 def _spread(node: GraphNode, shape: tuple[int, ...], values: Array) -> Array:
-    """Parameters of a whole tensor, of its slices along an axis, or of blocks along it."""
+    """Reshape parameters of a tensor, of slices along an axis, or of blocks, to broadcast to it."""
     if values.size == 1:
         return values.reshape(())
     axis = node.integer("axis", 1) % max(len(shape), 1)
@@ -159,7 +159,7 @@ def _spread(node: GraphNode, shape: tuple[int, ...], values: Array) -> Array:
 
 
 def _grid(call: Call) -> tuple[StepGrid, FloatArray]:
-    """The grid of a node, and its zero points."""
+    """Return the grid of a node, and its zero points."""
     step, zero, kind = _parameters(call)
     if kind not in LIMITS:
         raise call.node.refuse(
@@ -172,20 +172,20 @@ def _grid(call: Call) -> tuple[StepGrid, FloatArray]:
 
 
 def quantise(call: Call, quantisers: Quantisers | None, known: StepGrid | None) -> Rounded | Array:
-    """A tensor in whole numbers: constants are computed as in float32.
+    """Lower QuantizeLinear; constants are rounded as in float32.
 
     Parameters
     ----------
     call : Call
     quantisers : Quantisers or None
-        None if signals are not to be rounded.
+        None if rounded signals are refused.
     known : StepGrid or None
-        Of which all entries are known to be multiples already.
+        Grid on which all entries are known to lie already.
 
     Raises
     ------
     ImportRefused
-        If a signal is rounded where it must not be, or to numbers that are no multiples of a step.
+        If rounded signals are refused, or the type is not supported.
     """
     x = call.value(0)
     if not isinstance(x, Tensor):
@@ -220,13 +220,13 @@ def quantise(call: Call, quantisers: Quantisers | None, known: StepGrid | None) 
 
 
 def dequantise(call: Call, rounded: Rounded | None) -> Tensor | Array:
-    """``(q - z) s``; of constants as float32 numbers, which is what onnxruntime computes.
+    """Lower DequantizeLinear, ``(q - z) s``; for constants in float32, as in onnxruntime.
 
     Parameters
     ----------
     call : Call
     rounded : Rounded or None
-        The first argument, where that is a signal.
+        The first argument, if it is a signal.
     """
     if rounded is None:
         whole = call.constant(0, "what is dequantised")

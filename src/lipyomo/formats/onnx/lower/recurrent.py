@@ -1,6 +1,6 @@
-"""Recurrent operators over sequences of a fixed length: their steps, one after another.
+"""Recurrent operators over sequences of fixed length, unrolled step by step.
 
-A state that is gated is ``h + z (n - h)``, one product an entry.
+A gated state is ``h + z (n - h)``, with one product per entry.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _Cell:
     kinds : list of callable
         Activations.
     reset_late : bool
-        Whether the reset gate of a GRU multiplies what the weights make of the state.
+        Whether the reset gate of a GRU is applied after the recurrent weights.
     """
 
     trace: Trace
@@ -57,11 +57,11 @@ class _Cell:
 
     @property
     def width(self) -> int:
-        """Entries of the state."""
+        """Number of entries of the state."""
         return int(self.back.shape[1])
 
     def gates(self, x: Tensor, h: Tensor) -> tuple[list[Tensor], list[Tensor]]:
-        """What the gates see of the input and of the state, biases included."""
+        """Return the gates' pre-activations of the input and of the state, including biases."""
         n = self.width
         places = [slice(k, k + n) for k in range(0, len(self.read), n)]
         own = [times_constant(x, self.read[p].T).shift(self.bias[p]) for p in places]
@@ -69,12 +69,12 @@ class _Cell:
         return own, past
 
     def rnn(self, x: Tensor, state: list[Tensor]) -> list[Tensor]:
-        """One step of a plain network."""
+        """Return the state after one step of a plain recurrent network."""
         own, past = self.gates(x, state[0])
         return [self.kinds[0](self.trace, own[0] + past[0])]
 
     def gru(self, x: Tensor, state: list[Tensor]) -> list[Tensor]:
-        """One step with an update and a reset gate."""
+        """Return the state after one step with an update and a reset gate."""
         (h,), trace = state, self.trace
         own, past = self.gates(x, h)
         z, r = (self.kinds[0](trace, own[k] + past[k]) for k in range(2))
@@ -88,7 +88,7 @@ class _Cell:
         return [n + entrywise_product(trace, z, h - n)]
 
     def lstm(self, x: Tensor, state: list[Tensor]) -> list[Tensor]:
-        """One step with an input, an output and a forget gate."""
+        """Return the state after one step with an input, an output and a forget gate."""
         (h, c), trace = state, self.trace
         own, past = self.gates(x, h)
         i, o, f = (self.kinds[0](trace, own[k] + past[k]) for k in range(3))
@@ -98,7 +98,7 @@ class _Cell:
 
 
 def _cells(call: Call, gates: int) -> list[tuple[_Cell, bool]]:
-    """The directions, and whether each runs backwards."""
+    """Return a cell for each direction, and whether it runs backwards."""
     node = call.node
     read, back = call.real(1, "the weight"), call.real(2, "the recurrent weight")
     count, total, width = back.shape
@@ -156,7 +156,7 @@ def recurrent(call: Call) -> list[Value]:
 
 
 def _begin(call: Call, position: int, k: int, first: int, shape: tuple[int, int]) -> Tensor:
-    """A state before the first step."""
+    """Return the initial state."""
     if call.optional(position) is None:
         return Tensor.constant(np.zeros(shape))
     given = call.tensor(position)

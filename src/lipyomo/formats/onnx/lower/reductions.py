@@ -1,4 +1,4 @@
-"""Pools and reductions: averages and sums are affine, maxima are trees of ``b + relu(a - b)``."""
+"""Pooling and reductions: averages and sums are affine, maxima trees of ``b + relu(a - b)``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _windows(call: Call, shape: tuple[int, ...]) -> list[Window]:
 
 @lowers("AveragePool")
 def average_pool(call: Call) -> Value:
-    """Mean over windows; padding counts if `count_include_pad` says so."""
+    """Mean over windows, including padding if `count_include_pad` is set."""
     x = call.tensor(0)
     found = _windows(call, x.shape)
     reads = joint_positions(found)
@@ -44,9 +44,9 @@ def average_pool(call: Call) -> Value:
 
 
 def _along(trace: Trace, x: Tensor, axis: int, positions: IntArray) -> Tensor:
-    """Maximum over windows along one axis; `positions` has shape (windows, places).
+    """Return the maximum over windows along one axis; `positions` has shape (windows, places).
 
-    Padding is replaced by another entry of the same window: ``max(a, a)`` makes no unit.
+    Padding is replaced by another entry of the same window, since ``max(a, a)`` needs no unit.
     """
     spare = np.max(positions, axis=1, keepdims=True)
     inside = np.where(positions < 0, spare, positions)
@@ -56,7 +56,7 @@ def _along(trace: Trace, x: Tensor, axis: int, positions: IntArray) -> Tensor:
 
 
 def _through_units(trace: Trace, x: Tensor, pool: Callable[[Tensor], Tensor]) -> Tensor:
-    """Apply a maximum before the nondecreasing units that made `x`, where there are such."""
+    """Apply a maximum to `x`, before its units if these are nondecreasing: they commute."""
     before = trace.before_unit(x)
     if before is None:
         return pool(x)
@@ -66,7 +66,7 @@ def _through_units(trace: Trace, x: Tensor, pool: Callable[[Tensor], Tensor]) ->
 
 @lowers("MaxPool")
 def max_pool(call: Call) -> list[Value]:
-    """Maximum over windows, one axis after another: overlapping windows share comparisons."""
+    """Maximum over windows, axis by axis, so that overlapping windows share comparisons."""
     x = call.tensor(0)
     found = list(enumerate(_windows(call, x.shape), start=2))
 
@@ -79,7 +79,7 @@ def max_pool(call: Call) -> list[Value]:
 
 
 def grouped(call: Call) -> tuple[Tensor, tuple[int, ...]]:
-    """The tensor with the reduced axes joined into one last axis, and the shape of the result."""
+    """Return the tensor with the reduced axes joined to a last one, and the result's shape."""
     x = call.tensor(0)
     rank = len(x.shape)
     if call.node.op_type.startswith("Global"):
@@ -99,7 +99,7 @@ def grouped(call: Call) -> tuple[Tensor, tuple[int, ...]]:
 
 
 def sum_of(x: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Sums of rows, in the given shape."""
+    """Return the sums of rows, in the given shape."""
     rows, terms = x.shape
     operator = sp.kron(sp.eye_array(rows), np.ones((1, terms)), format="csr")
     return x.apply(sp.csr_array(operator), shape)
@@ -107,7 +107,7 @@ def sum_of(x: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 @lowers("ReduceSum", "ReduceMean", "GlobalAveragePool")
 def reduce_sum(call: Call) -> Value:
-    """Sum or mean; over all spatial axes for pools."""
+    """Sum or mean; over all spatial axes for global pooling."""
     x, shape = grouped(call)
     total = sum_of(x, shape)
     return total if call.node.op_type == "ReduceSum" else total.scale(1.0 / x.shape[1])
@@ -122,7 +122,7 @@ def reduce_l1(call: Call) -> Value:
 
 @lowers("ReduceMax", "ReduceMin", "GlobalMaxPool")
 def reduce_max(call: Call) -> Value:
-    """Maximum or minimum, as a balanced tree; over all spatial axes for pools."""
+    """Maximum or minimum, as a balanced tree; over all spatial axes for global pooling."""
     x, shape = grouped(call)
     sign = -1.0 if call.node.op_type == "ReduceMin" else 1.0
 

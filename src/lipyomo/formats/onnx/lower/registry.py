@@ -1,4 +1,4 @@
-"""Which function lowers which operator."""
+"""Registry of the functions that lower operators."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lipyomo.networks.building.affine import Tensor
 from lipyomo.networks.building.trace import Trace
 
 Value: TypeAlias = "Tensor | Array"
-"""A tensor during lowering: affine in the variables, or a constant."""
+"""A tensor during lowering, affine in the variables, or a constant."""
 
 Lowered: TypeAlias = "Value | Sequence[Value]"
 
@@ -30,15 +30,15 @@ class Call:
     ----------
     node : GraphNode
     arguments : list of Tensor, ndarray or None
-        None where an optional input is omitted.
+        None for omitted inputs.
     trace : Trace
-        Makes new units.
+        Creates new units.
     later : callable
-        The nodes that follow.
+        Returns the following nodes.
     input_name : str
         The network's input.
     made : float
-        Entries of the outputs, as far as they are known before.
+        Predicted number of entries of the outputs.
     """
 
     node: GraphNode
@@ -49,11 +49,11 @@ class Call:
     made: float = 0.0
 
     def optional(self, position: int) -> Value | None:
-        """An argument, or None if it is omitted."""
+        """Return an argument, or None if it is omitted."""
         return self.arguments[position] if position < len(self.arguments) else None
 
     def value(self, position: int) -> Value:
-        """An argument that must be there."""
+        """Return an argument that must not be omitted."""
         value = self.optional(position)
         if value is None:
             raise self.node.refuse(f"input {position} is missing", "export the model again")
@@ -61,7 +61,7 @@ class Call:
 
     @property
     def remedy(self) -> str:
-        """What to do if this node does not lower."""
+        """The remedy if this node cannot be lowered."""
         tensor = next(
             name
             for name, value in zip(self.node.inputs, self.arguments, strict=True)
@@ -84,7 +84,7 @@ class Call:
             )
 
     def constant(self, position: int, what: str) -> Array:
-        """An argument that must not depend on the network's input."""
+        """Return an argument that must not depend on the network's input."""
         value = self.value(position)
         if isinstance(value, Tensor):
             raise self.node.refuse(
@@ -95,17 +95,17 @@ class Call:
         return value
 
     def real(self, position: int, what: str) -> FloatArray:
-        """A constant argument as float64."""
+        """Return a constant argument as float64."""
         return np.asarray(self.constant(position, what), dtype=np.float64)
 
     def integers(self, position: int, key: str, what: str) -> list[int] | None:
-        """A list of integers that is an attribute in old operator sets and an input in new ones."""
+        """Return a list of integers: an attribute in old operator sets, an input in new ones."""
         if self.optional(position) is not None:
             return [int(v) for v in np.atleast_1d(self.constant(position, what))]
         return self.node.integers(key)
 
     def tensor(self, position: int) -> Tensor:
-        """An argument as a tensor of affine functions, even if it is constant."""
+        """Return an argument as a tensor of affine functions, even if it is constant."""
         value = self.value(position)
         return value if isinstance(value, Tensor) else Tensor.constant(value)
 
@@ -126,8 +126,8 @@ def lowers(*op_types: str, domain: str = "", constants: bool = False) -> Callabl
     domain : str, optional
         Operator-set domain; empty for the standard operators.
     constants : bool, optional
-        Whether the function also computes with constants only; otherwise constants are folded
-        elsewhere.
+        Whether the function also accepts only constants, which are otherwise folded by the
+        reference evaluator.
     """
 
     def register(function: Lowering) -> Lowering:
@@ -141,9 +141,9 @@ def lowers(*op_types: str, domain: str = "", constants: bool = False) -> Callabl
 
 
 def multiplies(*op_types: str, domain: str = "") -> Callable[[Lowering], Lowering]:
-    """Register a function for operators, or for arguments of them, that are refused otherwise.
+    """Register a function for operators, or arguments, that are refused by `lowers`.
 
-    It is asked last: what a formula says to be an activation needs no products.
+    It is tried last, since activations recognised by their formula need no products.
     """
 
     def register(function: Lowering) -> Lowering:
@@ -156,21 +156,21 @@ def multiplies(*op_types: str, domain: str = "") -> Callable[[Lowering], Lowerin
 
 @cache
 def _read_all() -> None:
-    """Import all modules of this package, so that each has registered its operators.
+    """Import all modules of this package, so that each registers its operators.
 
-    Operators of plain feed-forward networks are registered without it.
+    Operators of plain feed-forward networks are registered without this.
     """
     import_modules("lipyomo.formats.onnx.lower")
 
 
 def product_lowering_of(node: GraphNode) -> Lowering | None:
-    """The function that multiplies signals for a node, if there is one."""
+    """Return the function registered by `multiplies` for a node, if any."""
     _read_all()
     return _MULTIPLIES.get((node.domain, node.op_type))
 
 
 def lowering_of(node: GraphNode) -> Lowering | None:
-    """The function for a node, if there is one."""
+    """Return the function registered by `lowers` for a node, if any."""
     key = node.domain, node.op_type
     if key not in _LOWERINGS:
         _read_all()
@@ -178,11 +178,11 @@ def lowering_of(node: GraphNode) -> Lowering | None:
 
 
 def takes_constants(node: GraphNode) -> bool:
-    """Whether the function for this node also handles constants only."""
+    """Whether the function for this node also accepts only constants."""
     return lowering_of(node) is not None and (node.domain, node.op_type) in _TAKES_CONSTANTS
 
 
 def supported() -> list[tuple[str, str]]:
-    """All operators that lower, as (domain, operator), sorted."""
+    """Return all supported operators, as (domain, operator), sorted."""
     _read_all()
     return sorted({*_LOWERINGS, *_MULTIPLIES})

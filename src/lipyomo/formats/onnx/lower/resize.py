@@ -1,4 +1,4 @@
-"""Resizing: every entry is a weighted sum of entries near its place, one axis after another."""
+"""Resizing: every entry is a weighted sum of nearby entries, axis by axis."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lipyomo.networks.building.budget import ENTRY, NUMBER, budget
 
 @lowers("Resize", "Upsample")
 def resize(call: Call) -> Value:
-    """New lengths of axes: `nearest` moves entries, `linear` and `cubic` weigh neighbours."""
+    """Change lengths of axes: `nearest` moves entries, `linear` and `cubic` average neighbours."""
     node, x = call.node, call.tensor(0)
     lengths, scales = _lengths(call, x.shape)
     if not all(0 < scale < math.inf for scale in scales.values()) or 0 in lengths.values():
@@ -42,7 +42,7 @@ def resize(call: Call) -> Value:
 
 
 def _lengths(call: Call, shape: tuple[int, ...]) -> tuple[dict[int, int], dict[int, float]]:
-    """The new length of each axis, and the scale by which places are found."""
+    """Return the new length of each axis, and its scale."""
     node = call.node
     rank = len(shape)
     axes = [axis % rank for axis in node.integers("axes") or range(rank)]
@@ -63,7 +63,7 @@ def _lengths(call: Call, shape: tuple[int, ...]) -> tuple[dict[int, int], dict[i
 
 
 def _places(node: GraphNode, old: int, new: int, scale: float) -> FloatArray:
-    """Where the new entries of an axis are among the old ones."""
+    """Return the coordinates of the new entries of an axis in the old one."""
     at = np.arange(new, dtype=np.float64)
     early = node.op_type == "Upsample" or node.version < 11
     mode = node.text("coordinate_transformation_mode", "asymmetric" if early else "half_pixel")
@@ -84,7 +84,7 @@ def _places(node: GraphNode, old: int, new: int, scale: float) -> FloatArray:
 
 
 def _nearest(node: GraphNode, places: FloatArray, old: int) -> IntArray:
-    """The old entry next to each place."""
+    """Return the nearest old entry of each coordinate."""
     early = node.op_type == "Upsample" or node.version < 11
     mode = node.text("nearest_mode", "floor" if early else "round_prefer_floor")
     if mode not in _ROUNDED:
@@ -103,7 +103,7 @@ _ROUNDED: dict[str, Callable[[FloatArray], FloatArray]] = {
 def _neighbours(
     node: GraphNode, mode: str, places: FloatArray, old: int
 ) -> tuple[IntArray, FloatArray, int]:
-    """The old entries around each place, their weights, and how many old entries there are."""
+    """Return the old entries around each coordinate, their weights, and the old length."""
     first = np.floor(places)
     part = places - first
     if mode == "linear":
@@ -123,7 +123,7 @@ def _neighbours(
 
 
 def _weighed(x: Tensor, axis: int, places: IntArray, weights: FloatArray, old: int) -> Tensor:
-    """Weighted sums of entries along one axis."""
+    """Return weighted sums of entries along one axis."""
     new = len(places)
     shape = (*x.shape[:axis], new, *x.shape[axis + 1 :])
     before, after = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])

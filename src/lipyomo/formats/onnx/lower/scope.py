@@ -15,24 +15,24 @@ from lipyomo.networks.building.budget import budget
 
 
 class Scope:
-    """The tensors of a graph while its nodes are lowered; none is kept longer than it is read.
+    """The tensors of a graph while its nodes are lowered, each until its last use.
 
     Parameters
     ----------
     nodes : list of GraphNode
     known : dict of str to Value
-        Tensors that are there from the start.
+        The initial tensors.
     kept : set of str
-        Tensors that stay: the outputs.
+        Tensors that are not removed: the outputs.
     outer : Scope, optional
-        Of the graph around this one.
+        Scope of the enclosing graph.
     quantisers : Quantisers, optional
-        Notes those that are met; without it they are refused.
+        Records quantisers; without it they are refused.
 
     Attributes
     ----------
     grids : dict of str to StepGrid
-        Of which all entries of a tensor are known to be multiples.
+        Grids on which all entries of a tensor are known to lie, by its name.
     """
 
     def __init__(
@@ -57,13 +57,13 @@ class Scope:
         budget().keep(sum(size_of(value) for value in known.values()))
 
     def get(self, name: str) -> Value | Pending | Rounded | None:
-        """A tensor of this graph or of one around it."""
+        """Return a tensor of this graph or of an enclosing one."""
         if name in self.known or self.outer is None:
             return self.known.get(name)
         return self.outer.get(name)
 
     def formula(self, name: str) -> Formula | Array | None:
-        """How a tensor follows from others; a constant as it is."""
+        """Return the formula of a tensor; a constant itself."""
         if name not in self.known and self.outer is not None:
             return self.outer.formula(name)
         value = self.known.get(name)
@@ -76,7 +76,7 @@ class Scope:
         return self.formulas.get(name) if isinstance(value, Tensor) else value
 
     def grid_behind(self, node: GraphNode) -> StepGrid | None:
-        """The grid of a node's outputs, if it makes nothing but entries of one grid."""
+        """Return the grid of a node's outputs, if all of their entries lie on a single one."""
         if node.op_type not in KEEPING:
             return None
         signals = [name for name in node.inputs if isinstance(self.get(name), Tensor)]
@@ -87,11 +87,11 @@ class Scope:
         return first if same and all(same) and not constants else None
 
     def formula_of(self, node: GraphNode, value: Tensor | None = None) -> Formula | None:
-        """How the output of a node follows from what it reads."""
+        """Return the formula of a node's output."""
         return formula(node, [self.formula(name) for name in node.inputs], value)
 
     def add(self, node: GraphNode, lowered: Lowered | Pending | Rounded) -> None:
-        """Keep the outputs of a node, and forget what it was the last one to read."""
+        """Store the outputs of a node, and remove tensors that no later node reads."""
         alone = isinstance(lowered, Tensor | np.ndarray | Pending | Rounded)
         outputs: Any = [lowered] if alone else lowered
         grid = self.grid_behind(node)
@@ -114,5 +114,5 @@ class Scope:
 
 
 def size_of(value: Value | Pending | Rounded) -> int:
-    """Bytes of a tensor."""
+    """Return the bytes of a tensor."""
     return int(value.nbytes)

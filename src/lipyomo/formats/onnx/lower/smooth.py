@@ -1,6 +1,6 @@
-"""Operators that make smooth units, with the parameters as they are stored.
+"""Operators that are smooth units, with the stored parameters.
 
-Products such as ``x * Sigmoid(x)``, as exporters write activations out, are in
+Products such as ``x * Sigmoid(x)``, by which exporters express activations, are recognised in
 `lipyomo.formats.onnx.gates`.
 """
 
@@ -26,14 +26,14 @@ PLAIN = {
     "Mish": "mish",
     "HardSwish": "hard_swish",
 }
-"""Operators without attributes, and the activations that they are."""
+"""Operators without attributes, and their activations."""
 
 MICROSOFT = "com.microsoft"
 """The domain of onnxruntime's own operators."""
 
 
 def _units(call: Call, name: str, **parameters: Any) -> Tensor:
-    """The first argument passed through an activation."""
+    """Apply an activation to the first argument."""
     try:
         kind = activation(name, **parameters)
     except NetworkError as error:
@@ -43,7 +43,7 @@ def _units(call: Call, name: str, **parameters: Any) -> Tensor:
 
 @lowers(*PLAIN)
 def _plain(call: Call) -> Value:
-    """One activation, which has no parameters."""
+    """An activation without parameters."""
     return _units(call, PLAIN[call.node.op_type])
 
 
@@ -55,7 +55,7 @@ def elu(call: Call) -> Value:
 
 @lowers("Selu")
 def selu(call: Call) -> Value:
-    """``gamma`` times an ELU; both defaults are float32 numbers, as the ONNX standard has them."""
+    """``gamma`` times an ELU; the defaults are float32 numbers, as in the ONNX standard."""
     alpha = call.node.number("alpha", float(np.float32(1.6732632423543772)))
     gamma = call.node.number("gamma", float(np.float32(1.0507009873554805)))
     return _units(call, "selu", alpha=alpha, gamma=gamma)
@@ -69,7 +69,7 @@ def celu(call: Call) -> Value:
 
 @lowers("Gelu")
 def gelu(call: Call) -> Value:
-    """``x Phi(x)``, or the form with tanh if `approximate` says so."""
+    """``x Phi(x)``, or the form with tanh if `approximate` is "tanh"."""
     return _units(call, "gelu", approximate=call.node.text("approximate", "none"))
 
 
@@ -81,7 +81,7 @@ def swish(call: Call) -> Value:
 
 @lowers("QuickGelu", domain=MICROSOFT)
 def quick_gelu(call: Call) -> Value:
-    """``x / (1 + exp(-alpha x))``, where alpha is 1.702 if nothing is said."""
+    """``x / (1 + exp(-alpha x))``, with alpha = 1.702 by default."""
     return _units(call, "swish", beta=call.node.number("alpha", float(np.float32(1.702))))
 
 

@@ -1,4 +1,4 @@
-"""Softmax and log-sum-exp: smooth functions that are bounded and never steep."""
+"""Softmax and log-sum-exp: smooth functions with bounded slopes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lipyomo.networks.building.trace import Trace
 
 
 def log_sum_exp(trace: Trace, parts: list[Tensor]) -> Tensor:
-    """``log(sum_k exp(x_k))`` entry by entry: a tree of ``b + softplus(a - b)``."""
+    """Return ``log(sum_k exp(x_k))`` entry by entry, as a tree of ``b + softplus(a - b)``."""
     return tree(parts, lambda a, b: b + trace.smooth(a - b, Softplus()))
 
 
@@ -32,7 +32,7 @@ def reduce_log_sum_exp(call: Call) -> Value:
 
 
 def _others(trace: Trace, parts: list[Tensor], outside: Tensor | None = None) -> list[Tensor]:
-    """For each part, `log_sum_exp` of all the others."""
+    """Return for each part the `log_sum_exp` of all others."""
     if len(parts) == 1:
         assert outside is not None, "there are no others"
         return [outside]
@@ -48,7 +48,7 @@ def _others(trace: Trace, parts: list[Tensor], outside: Tensor | None = None) ->
 
 
 def _along(x: Tensor, axis: int) -> tuple[Tensor, IntArray]:
-    """Rows along an axis, and where their entries belong in the tensor."""
+    """Return rows along an axis, and the index that moves their entries back."""
     index = np.moveaxis(x.index, axis, -1)
     rows = x.take(index.reshape(-1, index.shape[-1]))
     back = np.moveaxis(np.arange(x.size).reshape(index.shape), -1, axis)
@@ -56,11 +56,11 @@ def _along(x: Tensor, axis: int) -> tuple[Tensor, IntArray]:
 
 
 Finish = Callable[[Trace, list[Tensor]], list[Tensor]]
-"""From what each score has over the log-sum-exp of the others to what is made of it."""
+"""Maps the differences of scores and the log-sum-exp of the others to the results."""
 
 
 def _sigmoids(trace: Trace, over: list[Tensor]) -> list[Tensor]:
-    """Probabilities: all of them sigmoids, or one of two and what is left."""
+    """Return probabilities: sigmoids of all differences, or for two entries p and 1 - p."""
     found = [trace.smooth(part, Sigmoid()) for part in over[: 1 if len(over) == 2 else None]]
     if len(over) == 2:
         return [*found, (-found[0]).shift(1.0)]
@@ -74,7 +74,7 @@ def _logarithms(trace: Trace, over: list[Tensor]) -> list[Tensor]:
 
 
 def _all_there(trace: Trace, rows: Tensor, finish: Finish) -> Tensor:
-    """What a function makes of rows, none of whose scores is minus infinity."""
+    """Apply a function to rows without masked scores."""
     if rows.shape[1] == 1:
         return Tensor.constant(np.full(rows.shape, 1.0 if finish is _sigmoids else 0.0))
     parts = _columns(rows)
@@ -83,9 +83,9 @@ def _all_there(trace: Trace, rows: Tensor, finish: Finish) -> Tensor:
 
 
 def softmax_of(trace: Trace, rows: Tensor) -> Tensor:
-    """``sigmoid(s_i - log(sum exp(s_l)))``, the sum over all others, of each row (n, k).
+    """Return ``sigmoid(s_i - log(sum exp(s_l)))``, with the sum over ``l != i``, for rows (n, k).
 
-    Scores that are minus infinity have the weight zero; where all of a row are, it is NaN.
+    Scores that are minus infinity have weight zero; rows with no other scores become NaN.
     """
     missing = absent(rows)
     if not missing.any():
@@ -108,12 +108,12 @@ def softmax_of(trace: Trace, rows: Tensor) -> Tensor:
 
 
 def _of_rows(call: Call, function: Callable[[Trace, Tensor], Tensor]) -> Tensor:
-    """What a function of rows makes of a tensor along an axis, or along all from it on."""
+    """Apply a function of rows along an axis, or along all axes from it on (before opset 13)."""
     x = call.tensor(0)
     flat = call.node.version < 13
     axis = call.node.integer("axis", 1 if flat else -1)
     shape = x.shape
-    if flat:  # all axes from this one on are one
+    if flat:  # all axes from this one on are joined
         axis %= len(shape)
         x = x.reshaped((int(np.prod(shape[:axis])), int(np.prod(shape[axis:]))))
         axis = 1
@@ -129,5 +129,5 @@ def softmax(call: Call) -> Value:
 
 @multiplies("LogSoftmax")
 def log_softmax(call: Call) -> Value:
-    """The logarithm of that, ``-softplus(log(sum exp(s_l)) - s_i)``."""
+    """The logarithm of a softmax, ``-softplus(log(sum exp(s_l)) - s_i)``."""
     return _of_rows(call, lambda trace, rows: _all_there(trace, rows, _logarithms))

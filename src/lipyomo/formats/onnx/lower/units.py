@@ -1,4 +1,4 @@
-"""Operators that make two-slope units: the activation functions, Max and Min."""
+"""Operators that are two-slope units: piecewise linear activations, Max and Min."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def absolute(call: Call) -> Value:
 def clip_between(
     trace: Trace, x: Tensor, low: float | Array | None, high: float | Array | None
 ) -> Tensor:
-    """``min(max(x, low), high)`` as two units in a row; infinite or missing limits make none."""
+    """Return ``min(max(x, low), high)`` by at most two units, one for each finite limit."""
     if low is not None and np.any(np.isfinite(low)):
         x = trace.relu(x.shift(-np.asarray(low))).shift(low)
     if high is not None and np.any(np.isfinite(high)):
@@ -87,9 +87,9 @@ def minimum(call: Call) -> Value:
 
 
 def _constants_first(call: Call, join: np.ufunc) -> list[Tensor]:
-    """The arguments, with all constants joined into one that comes first.
+    """Return the arguments, with all constants merged to one that comes first.
 
-    ``b + relu(a - b)`` with a constant b carries nothing.
+    With a constant b, ``b + relu(a - b)`` does not carry b through the next layer.
     """
     constants = [np.asarray(v) for v in call.values if not isinstance(v, Tensor)]
     tensors = [v for v in call.values if isinstance(v, Tensor)]

@@ -12,7 +12,7 @@ from lipyomo.formats.onnx.graph import GraphNode
 
 @dataclass(frozen=True)
 class Window:
-    """Windows along one axis.
+    """Sliding windows along one axis.
 
     Parameters
     ----------
@@ -39,18 +39,18 @@ class Window:
 
     @property
     def positions(self) -> IntArray:
-        """What each window reads, shape (count, kernel); -1 where it reads padding."""
+        """Positions that each window reads, shape (count, kernel); -1 for padding."""
         places = self._places
         return np.where((places < 0) | (places >= self.length), -1, places)
 
     @property
     def padded(self) -> IntArray:
-        """How many places of each window lie within the axis and its padding, shape (count,)."""
+        """Number of places of each window within the axis and its padding, shape (count,)."""
         return np.asarray((self._places < self.length + self.after).sum(axis=1))
 
 
 def windows(node: GraphNode, spatial: tuple[int, ...], kernel: tuple[int, ...]) -> list[Window]:
-    """The windows of a Conv or pooling node along each spatial axis.
+    """Return the windows of a Conv or pooling node along each spatial axis.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def windows(node: GraphNode, spatial: tuple[int, ...], kernel: tuple[int, ...]) 
 
 
 def joint_positions(found: list[Window]) -> IntArray:
-    """Flat spatial positions of all windows together, shape (windows, places); -1 is padding."""
+    """Return flat spatial positions of all windows, shape (windows, places); -1 is padding."""
     joint = np.zeros((1, 1), dtype=np.intp)
     for window in found:
         along = window.positions
