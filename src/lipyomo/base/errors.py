@@ -73,7 +73,7 @@ class ProblemError(LipyomoError):
 
 
 class BoundsMissing(LipyomoError):
-    """A big-M encoding was asked for without finite bounds."""
+    """A big-M encoding needs finite bounds that are missing."""
 
 
 class SolverError(LipyomoError):

@@ -46,7 +46,7 @@ class Status(StrEnum):
 
 
 class Guarantee(StrEnum):
-    """What a method's value says about the true constant."""
+    """The relation of a method's value to the true constant."""
 
     EXACT = "exact"
     UPPER = "upper"
@@ -80,7 +80,7 @@ class Progress:
     question: str = ""
 
     def __str__(self) -> str:
-        """Such as ``lower 1.25  upper 1.5  gap 16.7%  12 nodes  3.1 s``."""
+        """Text such as ``lower 1.25  upper 1.5  gap 16.7%  12 nodes  3.1 s``."""
         parts = [f"{self.question}:"] if self.question else []
         if self.lower > -math.inf:
             parts.append(f"lower {down(self.lower)}")
@@ -444,18 +444,18 @@ class Result:
 
 
 def _interval(found: Result) -> str:
-    """Such as ``[1.2, 1.3]``."""
+    """Return text such as ``[1.2, 1.3]``."""
     return "infinite" if math.isinf(found.lower) else interval(found.lower, found.upper)
 
 
 def _ending(found: Result) -> str:
-    """Such as ``gap, gap 1.00%, 3.10 s``."""
+    """Return text such as ``gap, gap 1.00%, 3.10 s``."""
     gap = "" if found.is_exact or not math.isfinite(found.gap) else f", gap {found.gap:.2%}"
     return f"{found.status}{gap}, {found.seconds:.2f} s"
 
 
 def _how(found: Result) -> str:
-    """Such as ``bnb, 12 nodes``."""
+    """Return text such as ``bnb, 12 nodes``."""
     parts = [found.method, found.formulation, found.solver]
     if found.nodes is not None:
         parts.append(f"{found.nodes} nodes")

@@ -1,4 +1,4 @@
-"""Activations that ONNX has no operator for, as expressions of operators that it has."""
+"""Activations without an operator in ONNX, as expressions of other operators."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lipyomo.networks.activations.silu_derivatives import SiluFamily
 
 
 class Nodes(Protocol):
-    """The graph that is being written."""
+    """A graph under construction."""
 
     def store(self, name: str, values: FloatArray) -> str:
         """Add an initializer."""
@@ -25,7 +25,7 @@ class Nodes(Protocol):
 
 
 def spelt(nodes: Nodes, kind: Activation, z: str, label: str) -> bool:
-    """Write ``kind(z)`` as the tensor ``label.units``, if that takes whole numbers only.
+    """Add ``kind(z)`` as the tensor ``label.units`` if its constants are exact; return whether.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def _power(nodes: Nodes, exponent: float, z: str, label: str) -> None:
 
 
 def _logistic(order: int) -> Sequence[int]:
-    """A derivative of the logistic function l as a polynomial of it: ``l' = l - l**2``."""
+    """Return a derivative of the logistic function l as a polynomial in l: ``l' = l - l**2``."""
     found: Sequence[int] = (0, 1)
     for _ in range(order):
         found = polynomial_product((0, 1, -1), derivative_of(found))
@@ -78,7 +78,7 @@ def _logistic(order: int) -> Sequence[int]:
 
 
 def _polynomial(nodes: Nodes, coefficients: Sequence[int], x: str, label: str, output: str) -> str:
-    """Write a polynomial by Horner's rule, the constant term first."""
+    """Add a polynomial by Horner's rule; the constant coefficient comes first."""
     *rest, last = coefficients
     found = nodes.store(f"{label}.c{len(rest)}", np.array(float(last)))
     for k in range(len(rest) - 1, -1, -1):

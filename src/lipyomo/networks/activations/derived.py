@@ -76,7 +76,7 @@ class DerivativeBranch(Branch):
 
     @cached_property
     def errors(self) -> tuple[Error, ...]:
-        """What `jet` is off by."""
+        """Error bounds of `jet`."""
         return tuple(self.family.error(self.order + k) for k in range(4))
 
     @property
@@ -110,12 +110,12 @@ class Derivative(Activation):
 
     @property
     def name(self) -> str:
-        """Such as ``tanh'``."""
+        """A name such as ``tanh'``."""
         return self.family.name + "'" * self.order
 
     @cached_property
     def branches(self) -> tuple[Branch, ...]:
-        """One."""
+        """A single branch."""
         return (DerivativeBranch(self.family, self.order),)
 
     @property

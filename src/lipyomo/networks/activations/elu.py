@@ -119,7 +119,7 @@ class Elu(Activation):
 
     @property
     def name(self) -> str:
-        """With alpha, unless that is one."""
+        """The name, with alpha unless that is one."""
         return "elu" if self.alpha == 1.0 else f"elu({self.alpha!r})"
 
     @cached_property
@@ -148,7 +148,7 @@ class Selu(Activation):
 
     @property
     def name(self) -> str:
-        """With both parameters."""
+        """The name, with both parameters."""
         return f"selu({self.alpha!r}, {self.gamma!r})"
 
     @cached_property
@@ -175,7 +175,7 @@ class Celu(Activation):
 
     @property
     def name(self) -> str:
-        """With alpha, unless that is one."""
+        """The name, with alpha unless that is one."""
         return "celu" if self.alpha == 1.0 else f"celu({self.alpha!r})"
 
     @cached_property

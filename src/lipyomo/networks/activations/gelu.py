@@ -160,12 +160,12 @@ class Gelu(Activation):
 
     @property
     def name(self) -> str:
-        """Such as ``gelu(tanh)``."""
+        """``gelu``, or ``gelu(tanh)`` for the approximation."""
         return "gelu" if self.approximate == "none" else "gelu(tanh)"
 
     @cached_property
     def branches(self) -> tuple[Branch, ...]:
-        """One."""
+        """A single branch."""
         return (GeluBranch() if self.approximate == "none" else TanhGeluBranch(),)
 
     @property

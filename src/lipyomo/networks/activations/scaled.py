@@ -100,10 +100,10 @@ class ScaledActivation(Activation):
 
     @property
     def name(self) -> str:
-        """With beta, unless that is one."""
+        """The name, with beta unless that is one."""
         return self.plain if self.beta == 1.0 else f"{self.word}({self.beta!r})"
 
     @cached_property
     def branches(self) -> tuple[Branch, ...]:
-        """One."""
+        """A single branch."""
         return (self.base if self.beta == 1.0 else Scaled(self.base, self.beta),)

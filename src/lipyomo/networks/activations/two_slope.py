@@ -69,7 +69,7 @@ class TwoSlope(Activation):
 
     @property
     def name(self) -> str:
-        """With both slopes."""
+        """The name, with both slopes."""
         return f"two_slope({self.left!r}, {self.right!r})"
 
     @cached_property

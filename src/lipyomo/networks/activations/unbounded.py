@@ -50,7 +50,7 @@ class Piece(Branch):
 
     @cached_property
     def tails(self) -> tuple[tuple[float, float], ...]:
-        """Limits at both ends; numbers that are computed, and off by `errors`."""
+        """Computed limits at both ends, with errors bounded by `errors`."""
         ends = self.low, self.high or -0.0  # zero is met from below
         with np.errstate(all="ignore"):
             sides = [self.jet(np.array(end), 3) for end in ends]
@@ -58,7 +58,7 @@ class Piece(Branch):
         return tuple(zip(low, high, strict=True))
 
     def extent(self, order: int) -> tuple[float, float]:
-        """As `Branch.extent`, with room for the rounding of the limits."""
+        """As `Branch.extent`, widened by the rounding errors of the limits."""
         with np.errstate(invalid="ignore"):
             ends = np.array(super().extent(order))
             low, high = outwards(ends[:1], ends[1:], self.errors[order])
@@ -104,7 +104,7 @@ class PowerPiece(Piece):
 
     @property
     def errors(self) -> tuple[Error, ...]:
-        """Relative ones."""
+        """Relative error bounds of the value and three derivatives."""
         return (error(2 * abs(self.exponent) + 16),) * 4
 
     def jet(self, z: FloatArray, order: int) -> tuple[FloatArray, ...]:
@@ -172,11 +172,11 @@ class LogPiece(Piece):
 
     @property
     def unit(self) -> float:
-        """How far zero is."""
+        """Distance from zero."""
         return max(self.low, 1e-300)
 
     def units(self, low: FloatArray, high: FloatArray) -> float | FloatArray:
-        """How far zero is from parts of the interval."""
+        """Return the distances of parts of the interval from zero."""
         return np.maximum(low, 1e-300)
 
     def jet(self, z: FloatArray, order: int) -> tuple[FloatArray, ...]:
@@ -202,7 +202,7 @@ class Unbounded(Activation):
     @property
     @abstractmethod
     def pieces(self) -> tuple[Piece, ...]:
-        """Where it is defined, from left to right: open intervals, but for infinite ends."""
+        """The intervals on which the function is defined, in ascending order."""
 
     @abstractmethod
     def piece(self, low: float, high: float) -> Piece:
@@ -293,19 +293,19 @@ class Power(Unbounded):
 
     @property
     def name(self) -> str:
-        """Such as ``square``, or ``pow(3.0)``."""
+        """A name such as ``square``, or ``pow(3.0)``."""
         return _NAMES.get(self.exponent, f"pow({self.exponent!r})")
 
     @property
     def reflection(self) -> tuple[float, float] | None:
-        """Whole powers are even or odd."""
+        """The symmetry of integer powers, which are even or odd."""
         if self.exponent != int(self.exponent):
             return None
         return (1.0 if self.exponent % 2.0 == 0.0 else -1.0), 0.0
 
     @cached_property
     def pieces(self) -> tuple[Piece, ...]:
-        """All of R, or what is on both sides of zero, or above it."""
+        """R, both sides of zero, or the positive numbers, depending on the exponent."""
         p = self.exponent
         if _is_whole(p):
             return (PowerPiece(p, -np.inf, np.inf),)
@@ -313,12 +313,12 @@ class Power(Unbounded):
         return (PowerPiece(p, -np.inf, 0.0), above) if p == int(p) else (above,)
 
     def piece(self, low: float, high: float) -> Piece:
-        """What is on an interval inside of one of these."""
+        """Return the function on an interval inside one of the pieces."""
         return PowerPiece(self.exponent, low, high)
 
     @property
     def derivative(self) -> Slope:
-        """A power again, or the identity."""
+        """A multiple of a power, or of the identity."""
         p = self.exponent
         return Slope(p, None if p == 2.0 else Power(p - 1.0))
 
@@ -334,12 +334,12 @@ class Exp(Unbounded):
     pieces = (ExpPiece(-np.inf, np.inf),)
 
     def piece(self, low: float, high: float) -> Piece:
-        """What is on an interval."""
+        """Return the function on an interval."""
         return ExpPiece(low, high)
 
     @property
     def derivative(self) -> Slope:
-        """Itself."""
+        """The function itself."""
         return Slope(1.0, self)
 
 
@@ -351,7 +351,7 @@ class Log(Unbounded):
     pieces = (LogPiece(0.0, np.inf),)
 
     def piece(self, low: float, high: float) -> Piece:
-        """What is on an interval above zero."""
+        """Return the function on an interval above zero."""
         return LogPiece(low, high)
 
     @property
@@ -377,7 +377,7 @@ class Confined(Activation):
 
     @property
     def name(self) -> str:
-        """With the interval."""
+        """The name of the function with the interval."""
         return f"{self.of.name} on [{self.low!r}, {self.high!r}]"
 
     @property
@@ -387,25 +387,25 @@ class Confined(Activation):
 
     @property
     def reflection(self) -> tuple[float, float] | None:
-        """That of the function where the interval is its own mirror image."""
+        """The symmetry of the function, if the interval is symmetric."""
         return self.of.reflection if self.low == -self.high else None
 
     @cached_property
     def branches(self) -> tuple[Branch, ...]:
-        """One, on the interval."""
+        """A single branch, on the interval."""
         return (self.of.piece(self.low, self.high),)
 
     def _shared(self, z: FloatArray) -> FloatArray:
         return np.clip(np.asarray(z, dtype=np.float64), self.low, self.high)
 
     def _derivative(self, order: int, z: FloatArray) -> FloatArray:
-        """A derivative of the function itself, wherever it is asked for."""
+        """Return a derivative of the function itself, even outside the interval."""
         return self.of._derivative(order, z)
 
     def _range(
         self, order: int, low: FloatArray, high: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Ranges on what intervals share with this one."""
+        """Return ranges on the intersections of intervals with this one."""
         return super()._range(order, self._shared(low), self._shared(high))
 
     def lines(
@@ -416,17 +416,17 @@ class Confined(Activation):
         high: FloatArray,
         slope: FloatArray | None = None,
     ) -> Band:
-        """As `Activation.lines`, for all z that an interval shares with this one."""
+        """As `Activation.lines`, for all z in the intersection of an interval with this one."""
         return super().lines(A, c, self._shared(low), self._shared(high), slope)
 
     def parabolas(
         self, A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray, f: FloatArray
     ) -> tuple[FloatArray, ...]:
-        """As `Activation.parabolas`, for all z that an interval shares with this one."""
+        """As `Activation.parabolas`, for z in the intersection of an interval with this one."""
         return super().parabolas(A, c, self._shared(low), self._shared(high), f)
 
     def exact(self, z: arb) -> tuple[arb, arb]:
-        """Enclosures of sigma and sigma' on a ball, wherever that lies."""
+        """Enclosures of sigma and sigma' on a ball, even outside the interval."""
         return self.of.exact(z)
 
 

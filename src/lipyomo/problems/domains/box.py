@@ -56,7 +56,7 @@ class Box(Domain):
         return Box(np.maximum(self.lower, lower), np.minimum(self.upper, upper))
 
     def describe(self) -> str:
-        """One line for summaries."""
+        """Return one line for summaries."""
         d = self.dimension
         if np.all(self.lower == self.lower[:1]) and np.all(self.upper == self.upper[:1]) and d:
             return f"box [{self.lower[0]:g}, {self.upper[0]:g}]^{d}"
@@ -79,5 +79,5 @@ class AllSpace(Box):
         return AllSpace(int(np.count_nonzero(keep)))
 
     def describe(self) -> str:
-        """One line for summaries."""
+        """Return one line for summaries."""
         return f"all of R^{self.dimension}"

@@ -192,7 +192,7 @@ class NormBall(Domain):
         return NormBall(self.point[keep], self.radius, self.norm, clip)
 
     def describe(self) -> str:
-        """One line for summaries."""
+        """Return one line for summaries."""
         clipped = "" if not np.isfinite(self._clip.lower).any() else ", clipped"
         return f"{self.norm} ball of radius {self.radius:g} in R^{self.dimension}{clipped}"
 

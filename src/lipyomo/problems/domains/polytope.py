@@ -276,5 +276,5 @@ class Polytope(Domain):
         return Polytope(self._rows.A, self._rows.b, *box)
 
     def describe(self) -> str:
-        """One line for summaries."""
+        """Return one line for summaries."""
         return f"polytope with {self._rows.count} rows in R^{self.dimension}"
