@@ -26,7 +26,7 @@ def keep_memory() -> None:
     12 % of a search's time.  Its threshold rises to the largest block that was freed before, up to
     32 MB; so one such block is freed here.  Other libraries are not affected.
     """
-    np.empty(BATCH - MEGABYTE, dtype=np.uint8)  # with what the library keeps beside it
+    np.empty(BATCH - MEGABYTE, dtype=np.uint8)  # smaller by a margin for the allocator's overhead
 
 
 def read_only(values: Array) -> Array:

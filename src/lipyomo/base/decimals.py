@@ -37,7 +37,7 @@ def interval(lower: float, upper: float, digits: int = DIGITS) -> str:
 def _rounded(value: float, digits: int, rounding: str) -> str:
     if not math.isfinite(value):
         return str(value) if math.isnan(value) else "unknown"
-    number = Decimal(repr(float(value)))  # the float itself, where few digits say which it is
+    number = Decimal(repr(float(value)))  # the shortest text of the float, if that has few digits
     if len(number.as_tuple().digits) > digits:
         number = Context(prec=digits, rounding=rounding).create_decimal(Decimal(value))
     size = number.adjusted()

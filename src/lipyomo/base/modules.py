@@ -3,7 +3,7 @@
 The module paths documented up to version 0.3 still lead to the same modules.
 """
 
-# Only what Python itself has loaded is imported: this comes first (see `lipyomo/__init__.py`).
+# Imports only what Python has loaded at start-up: this is imported first (`lipyomo/__init__.py`).
 import sys
 from importlib import import_module
 from importlib.machinery import ModuleSpec

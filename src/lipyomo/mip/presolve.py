@@ -43,7 +43,7 @@ def presolve_model(run: Run) -> PresolvedModel:
 
     Returns
     -------
-    Presolved
+    PresolvedModel
     """
     small, settings = for_models(run.problem), run.settings
     root = whole_cell(small, settings.bounds, PART * run.clock.left, lambda: run.expired)

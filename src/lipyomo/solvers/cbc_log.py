@@ -122,7 +122,7 @@ def printed_bound(log: str, incumbent: float | None) -> float | None:
     if incumbent is None or gap is None:
         return rounded
     finer = _bound_from_gap(incumbent, float(gap.group(1)), unit_of_last_digit(gap.group(1)))
-    # The gap is only believed if it says the same as the bound.
+    # The gap is only used if it agrees with the printed bound.
     if finer is None or abs(finer - printed) > 2.0 * unit:
         return rounded
     return max(finer, rounded)

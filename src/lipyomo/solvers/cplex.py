@@ -24,7 +24,7 @@ KNOBS = {
 }
 _LICENCE_ERRORS = range(32000, 33000)
 
-# Endings by CPLEX's status names; what is not here is an error.
+# Status by CPLEX's status names; others are errors.
 _STATUSES = {
     "optimal": SolveStatus.OPTIMAL,
     "optimal_tolerance": SolveStatus.OPTIMAL,

@@ -54,7 +54,7 @@ def _listen(
     limit, began = request.time_limit, time.perf_counter()
     last = math.inf if limit is None else limit + MOMENT
     asked = {name: value for name, value in vars(request).items() if name not in UNSENT}
-    bare = replace(model, columns=[], constraints=[])  # Pyomo's objects are not needed there
+    bare = replace(model, columns=[], constraints=[])  # without Pyomo's objects
     known = RunReport(SolveStatus.TIME_LIMIT)
     if limit is not None and limit < MOMENT:
         return known

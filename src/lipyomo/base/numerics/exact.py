@@ -130,7 +130,7 @@ def _sparse_product_is_exact(a: sp.csr_array, b: sp.csr_array) -> bool:
     column_units = np.full(b.shape[1], _HUGE)
     np.minimum.at(column_units, b.indices, unit_exponents(b.data))
     least = row_units.min(initial=_HUGE) + column_units.min(initial=_HUGE)
-    if least < _LOWEST:  # products leave out what underflows
+    if least < _LOWEST:  # sparse products have no entries for products that underflow
         met = sp.coo_array(_ones_of(a) @ _ones_of(b))
         if (row_units[met.row] + column_units[met.col] < _LOWEST).any():
             return False

@@ -375,7 +375,7 @@ _spare: dict[int, tuple[Executor, list[Future[int]]]] = {}
 """Crews kept from helping contexts, by number of processes, and the futures of their `call`."""
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_spare.clear)  # the threads that serve them are not there
+    os.register_at_fork(after_in_child=_spare.clear)  # their threads do not exist in the child
 
 
 @contextlib.contextmanager
@@ -390,7 +390,7 @@ def called_early(workers: int | None, module: str) -> Iterator[None]:
         Name of the module that they import.
     """
     early = Workers[Any, Any](workers or 1, helping=True)
-    with contextlib.suppress(RuntimeError, OSError), early:  # who needs them calls them again
+    with contextlib.suppress(RuntimeError, OSError), early:  # they are started again when needed
         early.call(module)
     try:
         yield

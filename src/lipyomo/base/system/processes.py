@@ -164,7 +164,7 @@ class Interpreter:
         except ProcessLookupError:
             pass  # it is gone already
         self._process.wait()
-        with contextlib.suppress(OSError):  # what it has not read is lost
+        with contextlib.suppress(OSError):  # data that it has not read are lost
             self.close()
 
 

@@ -79,7 +79,7 @@ def still_copy(module: Module) -> Module:
             plain = _writable(child)
             if plain is not child:
                 setattr(parent, name, plain)
-        for name, value in list(vars(parent).items()):  # functions: tracing refuses compiled ones
+        for name, value in list(vars(parent).items()):  # tracing refuses compiled functions
             original = getattr(value, "_torchdynamo_orig_callable", None)
             if original is not None:
                 setattr(parent, name, original)
