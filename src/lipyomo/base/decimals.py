@@ -20,12 +20,12 @@ LISTED = 20
 
 
 def down(value: float, digits: int = DIGITS) -> str:
-    """Return `value` as decimal text, rounded down."""
+    """Return `value` as decimal text, rounded down to `digits` digits if it has more."""
     return _rounded(value, digits, ROUND_FLOOR)
 
 
 def up(value: float, digits: int = DIGITS) -> str:
-    """Return `value` as decimal text, rounded up."""
+    """Return `value` as decimal text, rounded up to `digits` digits if it has more."""
     return _rounded(value, digits, ROUND_CEILING)
 
 
