@@ -49,6 +49,9 @@ _AFAR, _NEAR = ((0.0, 1.0), (-0.5, 0.0)), ((-1.0, 0.5), (-1.7, -0.6))
 """Ranges of initial temperatures and steps for many inputs, as powers of ten: for ascents from
 random points, which have a long way to go, and from points near good ones."""
 
+MOST_EVALUATIONS = 60_000
+"""Of a search by default: those of networks on which they cost next to nothing."""
+
 _BEHIND = 0.06
 """With many inputs, ascents choose a functional e times less often for each such share of the
 largest norm by which its gradients are smaller at the first points."""
@@ -297,7 +300,7 @@ class LocalSearch:
 
 def default_evaluations(problem: LipschitzProblem) -> int:
     """Return the number of evaluations of a search by default."""
-    return int(np.clip(PARAMS.work / evaluation_work(problem), 500, 60_000))
+    return int(np.clip(PARAMS.work / evaluation_work(problem), 500, MOST_EVALUATIONS))
 
 
 def search_incumbent(

@@ -16,7 +16,13 @@ import numpy as np
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.numerics.rounding import EQUAL
-from lipyomo.primal.heuristics.local_search import LocalSearch, SearchState, quick_budget
+from lipyomo.primal.heuristics.local_search import (
+    MOST_EVALUATIONS,
+    LocalSearch,
+    SearchState,
+    quick_budget,
+)
+from lipyomo.primal.heuristics.params import PARAMS
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.search.engine.protocol import Incumbent
 from lipyomo.search.spaces.phases.points import Points
@@ -129,10 +135,14 @@ class PrimalHeuristics:
         self._states: dict[str, Any] = {}
         self._turn = 0
 
-    def budget(self, clock: Clock) -> tuple[int, Clock]:
-        """Evaluations and time of one turn: half of a short search, as further turns follow."""
+    def budget(self, clock: Clock, longer: float = 1.0) -> tuple[int, Clock]:
+        """Evaluations and time of one turn: half of a short search, as further turns follow.
+
+        It may have `longer` times as many evaluations, but no more than a small network's turn.
+        """
         evaluations, brief = quick_budget(self._problem, clock)
-        return evaluations // 2, brief
+        most = max(MOST_EVALUATIONS // PARAMS.quick, evaluations)
+        return min(int(longer * evaluations), most) // 2, brief
 
     def run(self, evaluations: int, clock: Clock, starts: Iterable[FloatArray] = ()) -> None:
         """Run one turn; `starts` gives arrays of points (k, d) of the domain to start from."""

@@ -238,10 +238,9 @@ class Pipeline(Searching[Node, Task]):
 
         After points of the seeds, `starts` gives more arrays (k, d) of points to start from.
         """
-        evaluations, brief = self._heuristics.budget(clock)
-        if seeds:
-            effort *= 1.0 + self.context.params.large_node * self._large
-        else:  # at the root of a large network
+        longer = min(1.0 + self._large, self.context.params.large_node) if seeds else 1.0
+        evaluations, brief = self._heuristics.budget(clock, longer)
+        if not seeds:  # at the root of a large network
             clock = brief
         examined = [node for node in seeds if node.examined]
         order = [examined[k] for k in self._rng.permutation(len(examined))]
