@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 import lipyomo
 from lipyomo import Box, LipschitzProblem, Network, map_cells, networks, refine_cells
 from lipyomo.analyses.maps import grid
+from lipyomo.analyses.maps.store import CellFile
 from lipyomo.base.errors import LipyomoError, MethodError
 from lipyomo.search.objectives.ends import boxes_over, ranges_of_values, values_at
 from lipyomo.search.spaces.boxes.context import Context, Question
@@ -116,6 +118,24 @@ def test_refined_cells_and_files(tmp_path: Path) -> None:
     np.testing.assert_array_equal(first.constant_upper, again.constant_upper)
     with pytest.raises(LipyomoError, match="another map"):
         map_cells(problem, (3, 3), out=path)
+
+
+def test_cells_that_are_close_beside_the_largest_value_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Gaps of values are relative to a sampled size of all: also what an interrupt leaves."""
+    monkeypatch.setattr(CellFile, "finish", lambda self, found: None)
+    problem = LipschitzProblem(made((2, 3, 1), "tanh", 8), Box(-1, 1, 2), output_norm="linf")
+    path = tmp_path / "map.csv"
+    found = map_cells(problem, (12, 12), of="values", gap=0.1, out=path)
+    assert found.done
+    own = found.constant_upper - found.constant_lower > 0.1 * found.constant_upper
+    assert own.any()
+    with path.open() as stream:
+        kept = {
+            int(row["index"]) for row in csv.DictReader(line for line in stream if line[0] != "#")
+        }
+    assert kept == set(range(len(found)))
 
 
 def test_what_is_no_map_is_refused() -> None:

@@ -33,6 +33,9 @@ from lipyomo.problems.settings import Work, WorkKeywords, changed, check_gap, ta
 
 logger = logging.getLogger(__name__)
 
+Enter = Callable[[IntArray, Ends, StatusArray], None]
+"""Takes cells (k,) that are done, their ends and their statuses."""
+
 
 class MapKeywords(WorkKeywords, total=False):
     """Fields of `MapSettings` as keywords."""
@@ -253,13 +256,13 @@ class _State:
 
     # -- the stages --------------------------------------------------------------------------------
 
-    def run(self, enter: Callable[[IntArray, Ends], None]) -> None:
+    def run(self, enter: Enter) -> None:
         """Bound all cells that are not done, then search those that stay open.
 
         Parameters
         ----------
         enter : callable
-            Called with cells (k,) and their final ends.
+            Called with cells (k,), their final ends and their statuses.
         """
         settings = self._settings
         left = self._open(np.arange(len(self._cells)))
@@ -284,7 +287,7 @@ class _State:
         pool: Workers[Job, Any],
         bounding: Callable[[Job], Ends],
         left: IntArray,
-        enter: Callable[[IntArray, Ends], None],
+        enter: Enter,
     ) -> None:
         """Bound cells in batches, except those that fix inputs which others do not fix."""
         cells, frozen = self._cells, self._problem.domain.frozen
@@ -296,7 +299,7 @@ class _State:
             which = batches[number]
             self._enter(which, ends)
             done = np.setdiff1d(which, self._open(which), assume_unique=True)
-            enter(done, self._ends(done))
+            enter(done, self._ends(done), self._status(done, Status.TIME_LIMIT))
             self._report(len(done), "all at once")
 
     def _search(
@@ -304,7 +307,7 @@ class _State:
         pool: Workers[Job, Any],
         searching: Callable[[Job], Searched],
         left: IntArray,
-        enter: Callable[[IntArray, Ends], None],
+        enter: Enter,
     ) -> None:
         """Search cells one by one."""
         batches = [left[k : k + 1] for k in range(len(left))]
@@ -313,7 +316,7 @@ class _State:
             which = batches[number]
             self._enter(which, found.ends)
             self._ended[int(which[0])] = found.status
-            enter(which, self._ends(which))
+            enter(which, self._ends(which), self._status(which, Status.TIME_LIMIT))
             self._report(1, "search")
 
     def _jobs(self, batches: list[IntArray], together: int) -> Iterator[Job]:

@@ -16,7 +16,7 @@ import numpy as np
 from lipyomo.analyses.maps.cells import Cells
 from lipyomo.analyses.maps.ends import Ends
 from lipyomo.analyses.maps.quantity import CONSTANTS, Quantity
-from lipyomo.analyses.maps.result import CellMap, cell_columns, cell_rows, statuses
+from lipyomo.analyses.maps.result import CellMap, StatusArray, cell_columns, cell_rows
 from lipyomo.base.arrays import IntArray, dense
 from lipyomo.base.clock import PAUSE_SHARE
 from lipyomo.base.digest import array_digest
@@ -55,7 +55,7 @@ class Store(Protocol):
 
     known: tuple[IntArray, Ends]
 
-    def add(self, which: IntArray, ends: Ends) -> None:
+    def add(self, which: IntArray, ends: Ends, status: StatusArray) -> None:
         """Store cells (k,) with their final ends."""
 
     def finish(self, found: CellMap) -> None:
@@ -76,7 +76,7 @@ class Nowhere:
         points = np.zeros((0, cells.dimension))
         self.known = np.zeros(0, dtype=np.intp), Ends.at(empty, empty, points)
 
-    def add(self, which: IntArray, ends: Ends) -> None:
+    def add(self, which: IntArray, ends: Ends, status: StatusArray) -> None:
         """Nothing."""
 
     def finish(self, found: CellMap) -> None:
@@ -116,7 +116,6 @@ class Archive:
         which = np.flatnonzero(np.isin(self._arrays["status"], FINAL))
         names = ("constant_lower", "constant_upper", "witness", "witness_rest")
         self.known = which, Ends(*(self._arrays[name][which] for name in names))
-        self._gap = float(head["gap"])
         self._began = self._saved = time.monotonic()
 
     def _read(self) -> dict[str, Any]:
@@ -134,14 +133,14 @@ class Archive:
             )
         return found
 
-    def add(self, which: IntArray, ends: Ends) -> None:
+    def add(self, which: IntArray, ends: Ends, status: StatusArray) -> None:
         """Store cells in memory, and save the file periodically."""
         arrays = self._arrays
         arrays["constant_lower"][which] = ends.lower
         arrays["constant_upper"][which] = ends.upper
         arrays["witness"][which] = ends.points
         arrays["witness_rest"][which] = ends.rests
-        arrays["status"][which] = statuses(ends.lower, ends.upper, self._gap)
+        arrays["status"][which] = status
         now = time.monotonic()
         if now - self._saved > max(PAUSE, PAUSE_SHARE * (now - self._began)):
             with suppress(OutputError):
@@ -174,7 +173,7 @@ class CellFile:
     """
 
     def __init__(self, path: Path, head: Row, cells: Cells, limit: float) -> None:
-        self._cells, self._gap = cells, float(head["gap"])
+        self._cells = cells
         columns = cell_columns(cells.dimension)
         self._file = RowFile(path, columns, head, limit, _is_final)
         rows = [row for row in self._file.rows.values() if _is_final(row)]
@@ -188,9 +187,8 @@ class CellFile:
         self.known = which, Ends(lower, upper, places, more)
         self._written = set(which.tolist())
 
-    def add(self, which: IntArray, ends: Ends) -> None:
+    def add(self, which: IntArray, ends: Ends, status: StatusArray) -> None:
         """Write finished cells."""
-        status = statuses(ends.lower, ends.upper, self._gap)
         good = np.flatnonzero(np.isin(status, FINAL))
         self._written |= set(which[good].tolist())
         with suppress(OutputError):
