@@ -30,7 +30,7 @@ def up(value: float, digits: int = DIGITS) -> str:
 
 
 def interval(lower: float, upper: float, digits: int = DIGITS) -> str:
-    """Return the text of an interval that contains ``[lower, upper]``."""
+    """Return the text of an interval that contains ``[lower, upper]`` when read as float64."""
     return f"[{down(lower, digits)}, {up(upper, digits)}]"
 
 
