@@ -119,7 +119,11 @@ def check_proof(
     ------
     ProofError
         If anything does not hold.
+    ValueError
+        If there is to be less than one process.
     """
+    if not workers >= 1:
+        raise ValueError(f"workers={workers}: at least one process is needed.  Remedy: workers=1")
     network = None if network is None else Path(network)
     with _libraries(len(sys.modules)).limit(limits=1, user_api="blas"):  # matrices are small
         return _checked(Path(path), network, digest, progress, workers, executor, strict, shell)

@@ -137,6 +137,12 @@ def test_several_processes_check_the_same(tmp_path: Path) -> None:
     assert together.nodes == alone.nodes == told[-1]
 
 
+@pytest.mark.parametrize("workers", [0, -1])
+def test_somebody_has_to_check(tmp_path: Path, workers: int) -> None:
+    with pytest.raises(ValueError, match=f"workers={workers}: at least one"):
+        check_proof(tmp_path / "p", workers=workers)
+
+
 def test_a_file_that_is_swapped_meanwhile_is_checked_as_it_was(tmp_path: Path) -> None:
     problem = LipschitzProblem(random_network(8, (2, 8, 6, 2)), DOMAINS["box"], "linf", "linf")
     alone = proved(problem, tmp_path / "p")
