@@ -122,7 +122,7 @@ def _warn_unbounded(problems: Sequence[LipschitzProblem], method: str, settings:
     if known.guarantee is not Guarantee.EXACT:
         return
     endless = ", and there is no --time-limit" if math.isinf(settings.time_limit) else ""
-    warn(f"the domain is unbounded ({domain.describe()}): the interval may stay open for long{endless}")
+    warn(f"the domain is unbounded ({domain.describe()}): the interval may stay open{endless}")
 
 
 def _check_together(arguments: argparse.Namespace) -> None:

@@ -7,6 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -213,8 +214,8 @@ class RowsJob:
             done = file.done & rows.keys()
             if file.torn:
                 warn(f"the last line of {shown(arguments.rows)} was torn, and is dropped")
-        report = row_progress(arguments.quiet, total, len(done))
-        with Politely() as signals:
+        with ExitStack() as stack, Politely() as signals:
+            report = row_progress(stack, arguments, total, len(done))
             try:
                 for row in start(done):
                     if signals.asked and not is_final(row):
@@ -295,12 +296,8 @@ def show_facts(facts: Iterable[tuple[str, object]]) -> None:
         print(f"{name:<20}{fact}")
 
 
-def row_progress(quiet: bool, total: int, done: int) -> Callable[[str], None]:
-    """Return a function that prints a finished row and the time left on stderr."""
-    if quiet:
-        return lambda line: None
-    if done:
-        print(f"{done} of {total} rows were there already", file=sys.stderr)
+def _line_progress(total: int, done: int) -> Callable[[str], None]:
+    """Return a function that prints rows line by line, with their number and the time left."""
     started, before = time.monotonic(), done
 
     def show(line: str) -> None:
@@ -308,5 +305,32 @@ def row_progress(quiet: bool, total: int, done: int) -> Callable[[str], None]:
         done += 1
         left = (time.monotonic() - started) / (done - before) * (total - done)
         print(f"{line}  ({done} of {total}, {left:.0f} s left)", file=sys.stderr, flush=True)
+
+    return show
+
+
+def row_progress(
+    stack: ExitStack, arguments: argparse.Namespace, total: int, done: int
+) -> Callable[[str], None]:
+    """Return a function that shows a finished row and the time left, on stderr."""
+    if arguments.quiet:
+        return lambda line: None
+    if done:
+        print(f"{done} of {total} rows were there already", file=sys.stderr)
+    if not sys.stderr.isatty():
+        return _line_progress(total, done)
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress
+    from rich.progress import TimeElapsedColumn as Elapsed
+    from rich.progress import TimeRemainingColumn as Remaining
+
+    columns = "rows", BarColumn(), MofNCompleteColumn(), Elapsed(), "left", Remaining()
+    console = Console(stderr=True)
+    progress = stack.enter_context(Progress(*columns, console=console, transient=True))
+    bar = progress.add_task("rows", total=total, completed=done)
+
+    def show(line: str) -> None:
+        progress.console.print(line, highlight=False, markup=False)
+        progress.advance(bar)
 
     return show
