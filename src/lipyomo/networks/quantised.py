@@ -61,9 +61,9 @@ class QuantisedNetwork:
     def forward(self, points: npt.ArrayLike) -> FloatArray:
         """Evaluate f at points (n, d) in float64; near a step the result may be on either side."""
         x = np.atleast_2d(np.asarray(points, dtype=np.float64))
-        return self.held.forward(np.hstack([x, self.held_inputs(x)]))[:, : self.output_dim]
+        return self.held.forward(np.hstack([x, self.settled(x)]))[:, : self.output_dim]
 
-    def held_inputs(self, points: FloatArray) -> FloatArray:
+    def settled(self, points: FloatArray) -> FloatArray:
         """Return the rounded signals (n, k) at points (n, d), in float64.
 
         Raises

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -69,7 +69,7 @@ class Written:
 
     cases: int
     upper: float | None
-    basis: str | None = None
+    basis: str | None = field(default=None, compare=False)
 
 
 def statement_of(

@@ -77,7 +77,7 @@ def test_signals_are_those_of_onnxruntime(kind: str, act: str | None) -> None:
     assert found.rounded == 3 + 4 + 2
     check_quantised(found, proto, BOX, samples=250)
     points = BOX.sample(rng(), 250).astype(np.float32).astype(np.float64)
-    held = found.held_inputs(points)
+    held = found.settled(points)
     signals = found.held.forward(np.hstack([points, held]))[:, 2:]
     errors = np.clip((held - signals) / found.step, -0.5, 0.5)
     values = found.network.forward(np.hstack([points, errors]))

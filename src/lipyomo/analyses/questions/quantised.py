@@ -170,7 +170,7 @@ def value_of(
         c.
     point : ndarray, shape (d,)
     """
-    held = quantised.held_inputs(point[None])[0]
+    held = quantised.settled(point[None])[0]
     m = quantised.output_dim
     with ctx.workprec(PRECISION):
         *_, units = units_along(quantised.held.layers, np.append(point, held))
