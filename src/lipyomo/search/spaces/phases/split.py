@@ -49,9 +49,8 @@ def split(
     ------
     OutOfTimeError
     """
-    context, left = workspace.context, workspace.watch.clock.left
-    weights = statistics.weights()
-    ways = (_ways(context, node, statistics, weights, left) for node in nodes)
+    context, weights = workspace.context, statistics.weights()
+    ways = (_ways(workspace, node, statistics, weights) for node in nodes)
     tries = [(k, *way) for k, each in enumerate(ways) for way in each]
     parts = [Part(nodes[k], child) for k, _, children in tries for child in children]
     examined, statistics = examine_parts(workspace, parts, statistics)
@@ -105,12 +104,13 @@ def box_halves(context: Context, node: Node) -> list[Node]:
 
 
 def _ways(
-    context: Context, node: Node, statistics: Statistics, weights: FloatArray, left: float
+    workspace: Workspace, node: Node, statistics: Statistics, weights: FloatArray
 ) -> list[tuple[int | None, list[Node]]]:
     """Return the splits to try on a node, as pairs (unit or None, children).
 
     A node that is not examined yet is its own only child.
     """
+    context = workspace.context
     if not node.examined:
         return [(None, [replace(node)])]  # a part of it, and not a root
     boxes = box_halves(context, node) if wants_box(context, node) else []
@@ -119,18 +119,21 @@ def _ways(
     trust = context.params.unit_trust
     expected = statistics.forecast(node.candidates, node.features, weights, trust)
     order = np.argsort(-expected, kind="stable")
-    tries = 1 if statistics.nodes else _tries(context, node, left)
+    tries = 1 if statistics.nodes else _tries(workspace, node)
     return [(unit, node.sides(unit)) for unit in node.candidates[order[: max(tries, 1)]].tolist()]
 
 
-def _tries(context: Context, node: Node, left: float) -> int:
+def _tries(workspace: Workspace, node: Node) -> int:
     """Return how many units to try at the root.
 
     A bad first split doubles the tree, so a few more bounds are worth it if the tree will be large:
-    if many units are unstable.  They must not take long, nor a large share of the `left` seconds.
+    if many units are unstable, and the bound is not close to the cutoff.  They must not take long,
+    nor a large share of the time left.
     """
+    context, left = workspace.context, workspace.watch.clock.left
     params = context.params
+    close = params.close * context.cutoff(workspace.points.best.value)
     cost = root_cost(context.targets, context.system.tangents.input_dim, node.still).full
-    if not cost < params.long_root:
+    if node.bound < close or not cost < params.long_root:
         return 1
     return int(min(node.still // params.tried, TRYING * left / (2.0 * cost)))
