@@ -298,8 +298,10 @@ class _State:
         for number, ends in answers(pool, bounding, jobs):
             which = batches[number]
             self._enter(which, ends)
-            done = np.setdiff1d(which, self._open(which), assume_unique=True)
-            enter(done, self._ends(done), self._status(done, Status.TIME_LIMIT))
+            status = self._status(which, Status.TIME_LIMIT)
+            ended = status != Status.TIME_LIMIT.value
+            done = which[ended]
+            enter(done, self._ends(done), status[ended])
             self._report(len(done), "all at once")
 
     def _search(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -13,6 +12,7 @@ from lipyomo.base.arrays import IntArray
 from lipyomo.base.clock import Clock
 from lipyomo.search.engine.protocol import NODES, Incumbent, Outcome, Pulse
 from lipyomo.search.spaces.bundle import bundles, joined, thin_boxes
+from lipyomo.search.spaces.joint.beside import together_of
 from lipyomo.search.spaces.joint.bound import bounded_pairs
 from lipyomo.search.spaces.joint.close import closing
 from lipyomo.search.spaces.joint.context import Boxes, Context
@@ -75,17 +75,14 @@ def halved_in_turn(
         most -= len(parts[-1].nodes)
         reach = reach.after(parts[-1].counters)
         pulse()
-    counters: Counter[str] = Counter()
-    for part in parts:
-        counters.update(part.counters)
     left = joined([part.boxes for part in parts]) if parts else boxes.take(slice(0, 0))
-    return Outcome(
-        (*bundles(left, size), *(node for part in parts for node in part.nodes)),
-        returned=bundles(rest, size),
-        closed=max([0.0, *(part.closed for part in parts)]),
-        best=points.best if points.best.value > best.value else None,
-        counters=counters,
+    found = points.best if points.best.value > best.value else None
+    own = Outcome[Part](bundles(left, size), bundles(rest, size), closed=0.0, best=found)
+    handed = (
+        Outcome[Part](tuple(part.nodes), closed=part.closed, counters=part.counters)
+        for part in parts
     )
+    return together_of([own, *handed])
 
 
 def closed_or_halved(

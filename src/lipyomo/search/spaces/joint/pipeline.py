@@ -166,9 +166,10 @@ class Pipeline(WithBoxes[phases.Pipeline]):
 
     def plan(self, nodes: Sequence[Part], travels: bool) -> Task:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
-        _, others = self._parted(nodes)
+        task = super().plan(nodes, travels)
+        others = () if task.nodes is None else task.nodes.nodes
         self._top = max((node.bound for node in others), default=-math.inf)
-        return super().plan(nodes, travels)
+        return task
 
     def _split(self, task: phases.Task, clock: Clock, pulse: Pulse) -> Outcome[Any]:
         """Process nodes of the search over phases, and count the boxes among them."""

@@ -141,8 +141,7 @@ class PrimalHeuristics:
         It may have `longer` times as many evaluations, but no more than a small network's turn.
         """
         evaluations, brief = quick_budget(self._problem, clock)
-        most = max(MOST_EVALUATIONS // PARAMS.quick, evaluations)
-        return min(int(longer * evaluations), most) // 2, brief
+        return min(int(longer * evaluations), MOST_EVALUATIONS // PARAMS.quick) // 2, brief
 
     def run(self, evaluations: int, clock: Clock, starts: Iterable[FloatArray] = ()) -> None:
         """Run one turn; `starts` gives arrays of points (k, d) of the domain to start from."""

@@ -221,10 +221,10 @@ class Pipeline(Searching[Node, Task]):
     def prove(self, nodes: Sequence[Node], cutoff: float) -> Outcome[Node]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         parts = [Part(node, proved(self.context, node)) for node in nodes]
-        parts_left = [
+        parts = [
             part if part.node.bound > cutoff else part.fathom(part.node.bound) for part in parts
         ]
-        outcome = self._outcome(parts_left, Statistics.nothing(0))
+        outcome = self._outcome(parts, Statistics.nothing(0))
         return replace(outcome, children=(), returned=outcome.children)
 
     def improve(
