@@ -57,7 +57,7 @@ class Entries(Objective):
     question : EntriesQuestion
     attained : ndarray, shape (2, p, k), optional
         The known values of the entries' negatives and of the entries, finite; stored as `known`.
-    look : callable, optional
+    sample : callable, optional
         Evaluates a point (d,) and returns the new known values, or None if the point is not valid.
         Needed in the main process only.
     """
@@ -66,13 +66,13 @@ class Entries(Objective):
         self,
         question: EntriesQuestion,
         attained: FloatArray | None = None,
-        look: Callable[[FloatArray], FloatArray | None] | None = None,
+        sample: Callable[[FloatArray], FloatArray | None] | None = None,
     ) -> None:
         d, *_, m = question.problem.tangent_network.sizes
         targets = Targets.of(question.rows, m, d, "l1")  # each functional with each direction
         asked = Question(question.problem)
         super().__init__(question, Context.of(asked, targets=targets))
-        self.known, self._look = attained, look
+        self.known, self._sample = attained, sample
 
     def cutoff(self, value: float) -> float:
         """See `Objective`."""
@@ -162,9 +162,9 @@ class Entries(Objective):
 
     def challenged(self, best: Incumbent, point: FloatArray) -> Incumbent:
         """See `Objective`; the point's values become known, and the incumbent stays the same."""
-        assert self._look is not None
+        assert self._sample is not None
         for x in self.context.domain.pulled_in(point):
-            found = self._look(x)
+            found = self._sample(x)
             if found is not None:
                 self.known = found
                 break
