@@ -1,4 +1,4 @@
-"""Upper bounds of linear functions of pre-activations over a node, and what contradicts itself.
+"""Upper bounds of linear functions of pre-activations over a node, and proofs that it is empty.
 
 A node fixes the side of some units (its phases) and a box.  On every full-dimensional piece that
 it stands for, a stable unit satisfies ``sigma z >= 0`` (sigma = 1 on the right, -1 on the left).
@@ -7,8 +7,9 @@ For weights ``beta >= 0`` of stable units and ``rho >= 0`` of the domain's rows
     aim . z  <=  aim . z + sum_k beta_k sigma_k z_k + sum_r rho_r (b_r - A_r x),
 
 and the right-hand side is bounded by going backwards through the layers: with y = max(z, 0) a
-unit passes on ``left z + (right - left) y``; a decided one is a multiple of z, and an open one with
-``l <= z <= u`` has ``alpha z <= y <= s (z - l)`` for any alpha in [0, 1] and ``s >= u / (u - l)``.
+unit's output is ``left z + (right - left) y``; that of a stable unit is a multiple of z, and an
+unstable one with ``l <= z <= u`` has ``alpha z <= y <= s (z - l)`` for any alpha in [0, 1] and
+``s >= u / (u - l)``.
 What is left is ``c . x + constant``, whose maximum over the box (or the ball) is known.
 
 If the maximum M with aim = 0 is negative, no piece is left.  If it is zero, every term of the sum,
@@ -77,7 +78,7 @@ class Node:
     upper: list[float]
 
     def copy(self, box: Box | None = None) -> Node:
-        """A copy with phases and bounds of its own, perhaps in another box."""
+        """Return a copy with its own phases and bounds, in another box if one is given."""
         return Node(list(self.phases), box or self.box, list(self.lower), list(self.upper))
 
 
@@ -120,7 +121,7 @@ class Linear:
         self.right = [v for layer in statement.hidden for v in layer.right]
 
     def root(self) -> Node:
-        """The node that stands for everything."""
+        """Return the node of the whole domain, with no phase fixed."""
         phases: list[int] = [
             OPEN if a != b else RIGHT for a, b in zip(self.left, self.right, strict=True)
         ]
@@ -138,18 +139,18 @@ class Linear:
                     raise ProofError("the weights do not prove a bound")
 
     def note(self, node: Node, given: Sequence[Bound]) -> bool:
-        """Enter these bounds, and what follows; False if nothing is left of the node."""
+        """Enter these bounds and the phases that follow; return False if the node is empty."""
         alive = True
         for unit, sign, value, _ in given:
             if sign > 0:
                 node.upper[unit] = min(node.upper[unit], value)
             else:
                 node.lower[unit] = max(node.lower[unit], -value)
-            alive = self.settle(node, unit) and alive
+            alive = self.stabilise(node, unit) and alive
         return alive
 
-    def settle(self, node: Node, unit: int) -> bool:
-        """Decide a unit whose bounds leave one side; False if they leave none."""
+    def stabilise(self, node: Node, unit: int) -> bool:
+        """Fix the phase of a unit whose bounds leave one side; return False if they leave none."""
         if self.left[unit] == self.right[unit]:
             return True
         if node.phases[unit] == OPEN:
@@ -164,7 +165,7 @@ class Linear:
         return node.lower[unit] <= node.upper[unit]
 
     def is_empty(self, node: Node, weights: Weights) -> bool:
-        """Whether `weights` contradict the node."""
+        """Return whether `weights` prove that the node is empty."""
         (function,) = self.above(node, [({}, weights)])
         top = self._over_box(node, function)
         if (top is not None and top < 0) or self._in_ball(function, fmpq(0), strict=True):
@@ -179,7 +180,7 @@ class Linear:
         )
 
     def _varies(self, node: Node, unit: int) -> bool:
-        """Whether a unit's pre-activation is surely not constant on any full-dimensional piece.
+        """Return whether a unit's pre-activation is proved not constant on full-dimensional pieces.
 
         It is a known function of the inputs where its upper and its lower bound are the same.
         """
@@ -192,7 +193,7 @@ class Linear:
     # -- backwards through the layers ----------------------------------------------------------
 
     def above(self, node: Node, wanted: Sequence[tuple[dict[int, int], Weights]]) -> list[Function]:
-        """Linear functions of the inputs above ``aim . z`` for pairs (aim, weights)."""
+        """Return linear functions of the inputs above ``aim . z`` for pairs (aim, weights)."""
         weights = [own for _, own in wanted]
         faces, fine = self.statement.domain.rows
         first = bits = max((own.bits for own in weights), default=0) + fine
@@ -232,7 +233,7 @@ class Linear:
         return found
 
     def _sum(self, node: Node, aim: dict[int, int], weights: Weights, bits: int) -> dict[int, fmpz]:
-        """Aim and weights of stable units as coefficients of pre-activations."""
+        """Return aim and weights of stable units as coefficients of pre-activations."""
         own = {k: fmpz(v) << bits for k, v in aim.items()}
         for k, beta in weights.beta.items():
             if node.phases[k] == OPEN or self.left[k] == self.right[k]:
@@ -243,9 +244,9 @@ class Linear:
     def _pass_on(
         self, node: Node, i: int, table: Rows, constants: list[Any], weights: list[Weights]
     ) -> int:
-        """Replace what a layer's units pass on by lines in their pre-activations.
+        """Replace the outputs of a layer's units by lines in their pre-activations.
 
-        Returns the bits of the lines, by which the units of all numbers become smaller.
+        Return the bits of the lines, by which the units of all numbers become smaller.
         """
         start, slopes = self.starts[i], self.statement.hidden[i].slopes
         stop = start + len(slopes)
@@ -290,13 +291,13 @@ class Linear:
     # -- over the domain -----------------------------------------------------------------------
 
     def at_most(self, node: Node, function: Function, value: fmpq) -> bool:
-        """Whether a function is at most `value` over the domain within the node's box."""
+        """Return whether a function is at most `value` over the domain within the node's box."""
         top = self._over_box(node, function)
         return (top is not None and top <= value) or self._in_ball(function, value)
 
     @staticmethod
     def _over_box(node: Node, function: Function) -> fmpq | None:
-        """Maximum of a function over the box; None if it is infinite."""
+        """Return the maximum of a function over the box, None if it is infinite."""
         if function.constant is None:
             return None
         ends, bits = node.box.numbers
@@ -310,7 +311,7 @@ class Linear:
         return fmpq(total, fmpz(1) << (function.bits + bits))
 
     def _in_ball(self, function: Function, value: fmpq, strict: bool = False) -> bool:
-        """Whether a function is at most (`strict`: below) `value` on the domain's ball."""
+        """Return whether a function is at most (`strict`: below) `value` on the domain's ball."""
         ball = self.statement.domain.ball
         if ball is None or function.constant is None:
             return False

@@ -1,22 +1,22 @@
-"""That the cases of a proof are all cases, and that each is settled.
+"""Checks that the cases of a proof cover the domain, and that each of them is proved.
 
 A proof is a list of nodes in depth-first order; a node is a list of steps, the last of which splits
 it or ends it:
 
     ["bound", bounds]               for each [k, sign, value, weights]: sign * z_k <= value; then
-                                    what follows is decided
+                                    the phases that follow are fixed
     ["close", targets, zeta, lam]   the multipliers prove these targets
     ["layers", targets, zeta, lam]  the same, by matrices as large as a layer
     ["exclude", zeta, lam, sides]   for each [k, side, multiple], unit k is on this side: on the
-                                    other one the multipliers prove the one target that is open
+                                    other one the multipliers prove the one target that is left
     ["split", k]                    two nodes follow: unit k on the left, then on the right
     ["cut", j, t]                   two nodes follow: x_j <= t, then x_j >= t
-    ["empty", weights]              the weights contradict the node
-    ["end"]                         every target is closed (or the values of a full pattern are)
+    ["empty", weights]              the weights prove that the node is empty
+    ["end"]                         every target is proved, or units are stable and norms known
 
 A target is a dual vertex (None for the Euclidean norm) and an input or direction (None unless the
-input norm is l1). A split stands for every piece, because on a piece no pre-activation changes its
-sign; a cut because a piece that meets the interior of a box meets that of one half.
+input norm is l1). A split covers every piece, because on a piece no pre-activation changes its
+sign; a cut does, because a piece that meets the interior of a box meets that of one half.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from lipyomo_check.semidefinite import Tangents
 from lipyomo_check.statement import Statement
 
 MOST_BITS = 1 << 14
-"""Of the unit of weights."""
+"""The largest number of bits of the unit of weights."""
 
 GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
-"""Its multiples fall evenly into all shares, those of every other one as well."""
+"""Its multiples modulo 1 are evenly distributed, so that workers get equal shares of the nodes."""
 
 STEPS = {
     "bound": 1,
@@ -50,11 +50,11 @@ STEPS = {
     "empty": 1,
     "end": 0,
 }
-"""Words of steps, with the number of entries that follow."""
+"""The names of steps, with the numbers of entries that follow."""
 
 
 def _side(value: Any) -> int:
-    """The letter of a side as LEFT or RIGHT."""
+    """Return LEFT or RIGHT for the letter of a side."""
     if value not in ("L", "R"):
         raise ProofError("a side is neither left nor right")
     return LEFT if value == "L" else RIGHT
@@ -69,14 +69,14 @@ class Case:
 
 
 class Tree:
-    """Walks through the nodes of a proof.
+    """Goes through the nodes of a proof.
 
     Parameters
     ----------
     statement : Statement
     workers, share : int, optional
-        Of so many processes that walk the same way, each checks the certificates of its share of
-        the nodes; what the others check is taken for true here.
+        The number of processes that go through the same nodes, and the index of this one.  Each
+        checks the certificates of its share of the nodes, and assumes those of the others.
     """
 
     def __init__(self, statement: Statement, workers: int = 1, share: int = 0) -> None:
@@ -87,7 +87,7 @@ class Tree:
 
     @property
     def mine(self) -> bool:
-        """Whether the certificates of this node are to be checked here."""
+        """Whether this process checks the certificates of the current node."""
         return int(self.nodes * GOLDEN % 1 * self.workers) == self.share
 
     def check(self, nodes: Iterator[Any], progress: Callable[[int], None] | None = None) -> None:
@@ -96,16 +96,16 @@ class Tree:
         Raises
         ------
         ProofError
-            If a case is missing or not settled.
+            If a case is missing or not proved.
         """
         waiting = [Case(self.linear.root(), set(range(len(self.targets))))]
         while waiting:
-            waiting += self.settle(waiting.pop(), next(nodes, None))
+            waiting += self.apply(waiting.pop(), next(nodes, None))
             if progress is not None:
                 progress(self.nodes)
 
-    def settle(self, case: Case, steps: Any) -> list[Case]:
-        """Take the steps of a node; the cases that it leaves, the first one last."""
+    def apply(self, case: Case, steps: Any) -> list[Case]:
+        """Apply the steps of a node; return the cases that it leaves, the first one last."""
         if steps is None:
             raise ProofError("cases are left open")
         self.nodes += 1
@@ -164,7 +164,7 @@ class Tree:
         if self.mine and not self._holds(case, case.targets, zeta, lam, others):
             raise ProofError("multipliers do not prove the bound on a side that they exclude")
         node.phases = [sides.get(k, phase) for k, phase in enumerate(node.phases)]
-        return None if all(self.linear.settle(node, k) for k in sides) else []
+        return None if all(self.linear.stabilise(node, k) for k in sides) else []
 
     def _split(self, case: Case, unit: Any) -> list[Case]:
         unit = self._open(unit, case.node)
@@ -172,7 +172,7 @@ class Tree:
         for side in (RIGHT, LEFT):
             node = case.node.copy()
             node.phases[unit] = side
-            self.linear.settle(node, unit)
+            self.linear.stabilise(node, unit)
             parts.append(Case(node, set(case.targets)))
         return parts
 
@@ -191,7 +191,7 @@ class Tree:
         return []
 
     def _end(self, case: Case) -> list[Case]:
-        """Whatever is not closed must be the value of a full pattern."""
+        """Check the targets that are left: their norms are known, as every unit has a phase."""
         if case.targets and self.mine:
             tangents, upper = Tangents(self.statement, self.linear, case.node), self.statement.upper
             closed = not tangents.count

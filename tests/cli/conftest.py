@@ -61,7 +61,7 @@ def net(models: Path) -> Path:
 
 
 class _Here:
-    """What `Child` does, in this process: the messages of a call once it has ended."""
+    """What `ChildProcess` does, in this process: the messages of a call once it has ended."""
 
     def __init__(self, function: Callable[..., Any], *arguments: object, **_: object) -> None:
         self._call = function, arguments
@@ -85,4 +85,4 @@ class _Here:
 @pytest.fixture
 def compared_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Methods are compared in this process; each in its own spends most time on imports."""
-    monkeypatch.setattr("lipyomo.analyses.compare.run.Child", _Here)
+    monkeypatch.setattr("lipyomo.analyses.compare.run.ChildProcess", _Here)

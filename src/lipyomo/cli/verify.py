@@ -124,7 +124,7 @@ def _parser() -> Parser:
     text = "with --smoothness: that of its outputs, such as 1,-1"
     add_options(parser, "--functional", help=text)
     add_options(parser, "--workers", default=1, help="processes that check cases (1)")
-    text = "check bounds of smooth networks in ball arithmetic too, a hundred times slower"
+    text = "check bounds of smooth networks in ball arithmetic too, about a hundred times slower"
     add_options(parser, "--strict", **flag(text))
     add_options(parser, "--json", "--quiet", "--debug")
     return parser

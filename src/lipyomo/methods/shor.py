@@ -12,7 +12,7 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.errors import MethodError
 from lipyomo.base.system.memory import LARGE, MEGABYTE
-from lipyomo.base.system.processes import POLL, Child
+from lipyomo.base.system.processes import POLL, ChildProcess
 from lipyomo.methods.options import option
 from lipyomo.methods.registry import LINEAR, method
 from lipyomo.methods.support import domain_bounds, few_vertices, vertex_bounds
@@ -55,7 +55,7 @@ def _solve(asked: Asked, tolerance: float, clock: Clock) -> DualPoint:
     if predicted_seconds(*program_size(problem, bounds, cells)) < POLL:
         return minimise_gamma(ShorModel(*asked).program(), tolerance, lambda: clock.left)
     found = DualPoint(np.zeros(0), math.inf, 0, math.inf, False)
-    with Child(_minimum, asked, tolerance, clock.left) as child:
+    with ChildProcess(_minimum, asked, tolerance, clock.left) as child:
         for kind, *said in child.answers():
             if kind != "idle":
                 found = said[0]

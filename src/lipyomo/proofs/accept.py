@@ -83,7 +83,7 @@ def _excluded(recording: Recording, case: Case, worst: Worst) -> Case:
     node = case.node.copy()
     for unit, side, _ in sides.values():
         node.phases[unit] = checked.LEFT if side == "L" else checked.RIGHT
-    is_open = all(recording.linear.settle(node, unit) for unit in sides)
+    is_open = all(recording.linear.stabilise(node, unit) for unit in sides)
     case = case.claim(["exclude", zeta, lam, list(sides.values())])
     return replace(case.at(recording, node), is_open=is_open)
 

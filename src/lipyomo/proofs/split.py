@@ -38,7 +38,7 @@ def _split(
     def side(ours: Node) -> Case:
         node = case.node.copy()
         node.phases[unit] = _THEIRS[int(ours.phases[unit])]
-        recording.linear.settle(node, unit)
+        recording.linear.stabilise(node, unit)
         return Case(node, ours, parting=parting).at(recording, node)
 
     left, right = case.ours.sides(unit)

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import ProcessDied
-from lipyomo.base.system.processes import MOMENT, Child
+from lipyomo.base.system.processes import MOMENT, ChildProcess
 from lipyomo.solvers.matrices import LinearModel
 from lipyomo.solvers.runs import RunReport, RunRequest
 from lipyomo.solvers.status import Progress, SolveStatus
@@ -58,7 +58,7 @@ def _listen(
     known = RunReport(SolveStatus.TIME_LIMIT)
     if limit is not None and limit < MOMENT:
         return known
-    with Child(_solve, solve, bare, asked, time.time()) as child:
+    with ChildProcess(_solve, solve, bare, asked, time.time()) as child:
         try:
             for kind, *said in child.answers():
                 if kind == "done":

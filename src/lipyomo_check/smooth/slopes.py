@@ -117,5 +117,5 @@ def check_slopes(statement: Statement, steps: Iterator[Any], strict: bool = Fals
     if not all(word in (["close"], ["layers"], ["end"]) for word in words):
         raise ProofError("slopes alone can only close targets")
     tree = Tree(between(statement, strict))
-    tree.settle(Case(tree.linear.root(), set(range(len(tree.targets)))), given)
+    tree.apply(Case(tree.linear.root(), set(range(len(tree.targets)))), given)
     return tree.nodes

@@ -69,11 +69,11 @@ class Absent:
 
 KILLED = """
 import os, time
-from lipyomo.base.system.processes import Child
+from lipyomo.base.system.processes import ChildProcess
 from lipyomo.base.system.parallel import Workers
 
 if __name__ == "__main__":
-    child = Child(time.sleep, 1000.0)
+    child = ChildProcess(time.sleep, 1000.0)
     with Workers(workers=2) as workers:
         pids = {workers.executor.submit(os.getpid).result() for _ in range(4)}
         print(child._process.pid, *pids, flush=True)

@@ -15,7 +15,7 @@ from lipyomo.analyses.compare.rows import Row
 from lipyomo.base.arguments import instance, memory_size, whole_number
 from lipyomo.base.errors import LipyomoError, MethodError, ProblemError
 from lipyomo.base.system.memory import limit_memory
-from lipyomo.base.system.processes import GRACE, Child
+from lipyomo.base.system.processes import GRACE, ChildProcess
 from lipyomo.methods.registry import Method, get_method, methods, run_method
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Guarantee, Progress, Result
@@ -73,7 +73,9 @@ def _row(
     began = time.monotonic()
     deadline = began + START
     status = ""
-    with Child(_work, method.name, problem, plain, memory, threads=settings.workers or 1) as child:
+    with ChildProcess(
+        _work, method.name, problem, plain, memory, threads=settings.workers or 1
+    ) as child:
         for kind, *said in child:
             row = replace(row, seconds=time.monotonic() - began)
             if kind == "started":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
@@ -24,10 +25,6 @@ from lipyomo.search.kinds import kind_of
 
 Confirm = Callable[[Clause, dict[str, FloatArray]], bool]
 """Whether an assignment that satisfies a conjunction is also confirmed by a second evaluator."""
-
-TINY = 5e-324
-"""The least positive float64 number."""
-
 
 SAMPLES = 256
 """Number of points that are sampled first."""
@@ -130,8 +127,9 @@ class ConjunctionSearch:
         assert not isinstance(settings.checkpoint, Path)
         states = SearchStates(settings.checkpoint)
         few = kind_of(network).halves_beside(network)
-        # excess zero satisfies all rows only if one of them is not strict
-        above = 0.0 if self.conjunction.strict else TINY
+        # excess zero satisfies all rows only if one of them is not strict; ulp(0) is the least
+        # positive number
+        above = 0.0 if self.conjunction.strict else math.ulp(0.0)
         left = [False, True] if few else [False]  # whether to search over boxes
         end, seconds = -np.inf, SLICE if few else np.inf
         counts = dict.fromkeys(left, 0)

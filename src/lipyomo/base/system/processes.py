@@ -198,7 +198,7 @@ def _read(pipe: BinaryIO) -> bytes:
     return content
 
 
-class Child:
+class ChildProcess:
     """A call in a child process, as a context manager that kills it at the end.
 
     Iteration yields messages, which are tuples: ``("idle",)`` about every `POLL` seconds without
@@ -270,7 +270,7 @@ class Child:
             if message[0] == "done":
                 return
 
-    def __enter__(self) -> Child:
+    def __enter__(self) -> ChildProcess:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -307,7 +307,7 @@ def in_process(
     LipyomoError
         As `function` raised it.
     """
-    with Child(without_messages, function, *arguments) as child:
+    with ChildProcess(without_messages, function, *arguments) as child:
         for kind, *said in child.answers():
             if kind == "done":
                 return cast(Value, said[0])

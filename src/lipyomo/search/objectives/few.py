@@ -37,9 +37,9 @@ from lipyomo.search.objectives.few_boxes import Halving, ValueBoxes, bounded_val
 from lipyomo.search.objectives.node import Node
 from lipyomo.search.objectives.objective import Largest
 from lipyomo.search.spaces.bundle import joined
+from lipyomo.search.spaces.joint.adaptive import ENDED, EXAMINED, adapted
 from lipyomo.search.spaces.joint.beside import Task, WithBoxes, gone_on, parted, together_of
 from lipyomo.search.spaces.joint.context import PARAMS, Params
-from lipyomo.search.spaces.joint.parts import ENDED, EXAMINED, adapted
 
 
 class FewPipeline(WithBoxes[phases.Pipeline]):

@@ -20,10 +20,10 @@ from lipyomo.search.objectives.context import Context
 from lipyomo.search.objectives.node import Node
 from lipyomo.search.objectives.objective import Largest
 from lipyomo.search.spaces.bundle import Bundle, bundles, halves, joined, thin_boxes
+from lipyomo.search.spaces.joint.adaptive import ENDED, EXAMINED
 from lipyomo.search.spaces.joint.beside import Task, together_of
 from lipyomo.search.spaces.joint.bound import shares_in_open, within_domain
 from lipyomo.search.spaces.joint.context import Params
-from lipyomo.search.spaces.joint.parts import ENDED, EXAMINED
 from lipyomo.search.spaces.phases.node import WarmStart
 
 

@@ -21,17 +21,17 @@ from lipyomo.relaxations.linear import preactivation_bounds
 from lipyomo.search.engine.engine import Engine, Found
 from lipyomo.search.engine.protocol import Incumbent
 from lipyomo.search.spaces.joint import context as contexts
-from lipyomo.search.spaces.joint.bound import bounded_pairs
-from lipyomo.search.spaces.joint.close import closing
-from lipyomo.search.spaces.joint.context import PARAMS, Boxes, Context, Params
-from lipyomo.search.spaces.joint.parts import (
+from lipyomo.search.spaces.joint.adaptive import (
     BOUNDED,
     ENDED,
     EXAMINED,
     SPLIT,
     NearCutoff,
 )
-from lipyomo.search.spaces.joint.pipeline import Part, Pipeline
+from lipyomo.search.spaces.joint.bound import bounded_pairs
+from lipyomo.search.spaces.joint.close import closing
+from lipyomo.search.spaces.joint.context import PARAMS, Boxes, Context, Params
+from lipyomo.search.spaces.joint.pipeline import BoxesOrNode, Pipeline
 from lipyomo.search.spaces.joint.trial import Course, Race, Trial, by_boxes, tried
 from lipyomo.search.spaces.phases.pipeline import pipeline_for
 from networks import DEGENERATE, integer_network, mixed_network, random_network
@@ -43,7 +43,9 @@ EVERY = replace(HALVED, near=0.0, handed=0.0, trial=8)
 """No box is handed over before it is thin, or in the others once it is near or very near."""
 
 
-def searched(given: LipschitzProblem, params: Params, clock: Clock | None = None) -> Found[Part]:
+def searched(
+    given: LipschitzProblem, params: Params, clock: Clock | None = None
+) -> Found[BoxesOrNode]:
     problem = given.reduced.problem
     context = Context.of(problem, params)
     assert context is not None

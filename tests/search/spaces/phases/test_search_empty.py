@@ -17,7 +17,7 @@ from lipyomo.primal.regions.partial import RegionProgram
 from lipyomo.primal.regions.replay import exact_gradients
 from lipyomo.search.spaces.phases.context import Context, Question
 from lipyomo.search.spaces.phases.empty import finished_part, with_interior
-from lipyomo.search.spaces.phases.node import Node, Part
+from lipyomo.search.spaces.phases.node import Child, Node
 from lipyomo.search.spaces.phases.params import Params
 from lipyomo.search.spaces.phases.points import Points
 from lipyomo.search.spaces.phases.statistics import Statistics
@@ -35,7 +35,7 @@ class Workspace:
         self.points = Points(self.problem, self.context.presolved, rng, Params())
         self.statistics = Statistics.nothing(self.context.system.count)
 
-    def part(self, phases: np.ndarray) -> Part:
+    def part(self, phases: np.ndarray) -> Child:
         """The part of the whole with some phases, of which nothing is known."""
         system, domain = self.context.system, self.problem.domain
         ends, unknown = np.full(system.count, np.inf), np.array([np.inf])
@@ -49,7 +49,7 @@ class Workspace:
             target_bounds=unknown,
             proved=unknown,
         )
-        return Part(node, node, system.form(node.phases))
+        return Child(node, node, system.form(node.phases))
 
     def pattern(self, point: np.ndarray) -> np.ndarray:
         """The phases of all units at a point."""

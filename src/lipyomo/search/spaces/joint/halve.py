@@ -12,12 +12,12 @@ from lipyomo.base.arrays import IntArray
 from lipyomo.base.clock import Clock
 from lipyomo.search.engine.protocol import NODES, Incumbent, Outcome, Pulse
 from lipyomo.search.spaces.bundle import bundles, joined, thin_boxes
+from lipyomo.search.spaces.joint.adaptive import BOUNDED, CLOSED, BoxesOrNode, NearCutoff
 from lipyomo.search.spaces.joint.beside import together_of
 from lipyomo.search.spaces.joint.bound import bounded_pairs
 from lipyomo.search.spaces.joint.close import closing
 from lipyomo.search.spaces.joint.context import Boxes, Context
 from lipyomo.search.spaces.joint.handover import as_nodes
-from lipyomo.search.spaces.joint.parts import BOUNDED, CLOSED, NearCutoff, Part
 from lipyomo.search.spaces.phases import context as phases
 from lipyomo.search.spaces.phases.node import Node
 from lipyomo.search.spaces.phases.points import Points
@@ -42,7 +42,7 @@ class Halved:
     closed : float
         Largest bound of the boxes that are closed; minus infinity if there are none.
     counters : mapping of str to int
-        See `lipyomo.search.spaces.joint.parts`.
+        See `lipyomo.search.spaces.joint.adaptive`.
     """
 
     boxes: Boxes
@@ -59,7 +59,7 @@ def halved_in_turn(
     reach: NearCutoff,
     clock: Clock,
     pulse: Pulse,
-) -> Outcome[Part]:
+) -> Outcome[BoxesOrNode]:
     """Process bundles of boxes; see `closed_or_halved` and `NearCutoff`."""
     boxes, rng = joined(bundled), np.random.default_rng(0)
     points = Points(space.problem, space.presolved, rng, space.params, best.value)
@@ -77,9 +77,9 @@ def halved_in_turn(
         pulse()
     left = joined([part.boxes for part in parts]) if parts else boxes.take(slice(0, 0))
     found = points.best if points.best.value > best.value else None
-    own = Outcome[Part](bundles(left, size), bundles(rest, size), closed=0.0, best=found)
+    own = Outcome[BoxesOrNode](bundles(left, size), bundles(rest, size), closed=0.0, best=found)
     handed = (
-        Outcome[Part](tuple(part.nodes), closed=part.closed, counters=part.counters)
+        Outcome[BoxesOrNode](tuple(part.nodes), closed=part.closed, counters=part.counters)
         for part in parts
     )
     return together_of([own, *handed])

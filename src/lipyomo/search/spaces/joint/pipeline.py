@@ -26,10 +26,10 @@ from lipyomo.search.engine.protocol import (
     Root,
 )
 from lipyomo.search.spaces.bundle import joined
+from lipyomo.search.spaces.joint.adaptive import BoxesOrNode, NearCutoff, counted, handed_over
 from lipyomo.search.spaces.joint.beside import Task, WithBoxes, gone_on, parted
 from lipyomo.search.spaces.joint.context import Boxes, Context
 from lipyomo.search.spaces.joint.halve import halved_in_turn
-from lipyomo.search.spaces.joint.parts import NearCutoff, Part, counted, handed_over
 from lipyomo.search.spaces.joint.trial import Race, Trial, best_sampled, by_boxes, tried
 from lipyomo.search.spaces.phases import pipeline as phases
 from lipyomo.search.spaces.phases.context import Question
@@ -68,13 +68,13 @@ class Pipeline(WithBoxes[phases.Pipeline]):
         assert context is not None
         return cls(beside, context)
 
-    def recipe(self) -> Recipe[Part, Task]:
+    def recipe(self) -> Recipe[BoxesOrNode, Task]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         return Recipe(Pipeline.of, self._beside.context.question)
 
     # -- the root ----------------------------------------------------------------------------------
 
-    def root(self, clock: Clock, on_progress: OnRootProgress) -> Root[Part]:
+    def root(self, clock: Clock, on_progress: OnRootProgress) -> Root[BoxesOrNode]:
         """See `lipyomo.search.engine.protocol.Pipeline`.
 
         If the bound of the root node of the search over phases is cheap and may be useful, boxes
@@ -100,7 +100,7 @@ class Pipeline(WithBoxes[phases.Pipeline]):
         )
         hopeless = params.hopeless * self.cutoff(seen)
         if params.compared and whole <= hopeless and (euclidean or not on_box):
-            return cast("Root[Part]", beside.root(clock, on_progress))
+            return cast("Root[BoxesOrNode]", beside.root(clock, on_progress))
         if self._is_short and (whole <= hopeless or not params.compared):
             found = beside.root(clock, on_progress)
             waiting = [*found.outcome.children, *found.outcome.returned]
@@ -136,10 +136,10 @@ class Pipeline(WithBoxes[phases.Pipeline]):
         trial: Trial | None,
         clock: Clock,
         on_progress: OnRootProgress,
-    ) -> Root[Part]:
+    ) -> Root[BoxesOrNode]:
         """Start the search over phases, whose root may be known, with boxes beside it."""
         context, space, work = self._context, self._beside.context, clock.working()
-        root = found or cast("Root[Part]", self._beside.root(clock, on_progress))
+        root = found or cast("Root[BoxesOrNode]", self._beside.root(clock, on_progress))
         # boxes are recognised by their splits, the first of which are of all inputs
         separable = context.problem.network.input_dim > space.params.box_inputs
         waiting = [*root.outcome.children, *root.outcome.returned]
@@ -164,7 +164,7 @@ class Pipeline(WithBoxes[phases.Pipeline]):
 
     # -- boxes and nodes ---------------------------------------------------------------------------
 
-    def plan(self, nodes: Sequence[Part], travels: bool) -> Task:
+    def plan(self, nodes: Sequence[BoxesOrNode], travels: bool) -> Task:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         task = super().plan(nodes, travels)
         others = () if task.nodes is None else task.nodes.nodes
@@ -175,19 +175,19 @@ class Pipeline(WithBoxes[phases.Pipeline]):
         """Process nodes of the search over phases, and count the boxes among them."""
         return counted(task, super()._split(task, clock, pulse))
 
-    def _halved(self, task: Task, clock: Clock, pulse: Pulse) -> Outcome[Part]:
+    def _halved(self, task: Task, clock: Clock, pulse: Pulse) -> Outcome[BoxesOrNode]:
         """Process the boxes of a task."""
         space = self._beside.context
         return halved_in_turn(self._context, space, task.boxes, task.best, task.near, clock, pulse)
 
-    def adopt(self, outcome: Outcome[Part]) -> Outcome[Part]:
+    def adopt(self, outcome: Outcome[BoxesOrNode]) -> Outcome[BoxesOrNode]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         if outcome.best is not None and outcome.best.point is not None:
             self._beside.points.challenge(outcome.best.point)
         self._near = self._near.after(outcome.counters)
         return super().adopt(self._raced(outcome))
 
-    def _raced(self, outcome: Outcome[Part]) -> Outcome[Part]:
+    def _raced(self, outcome: Outcome[BoxesOrNode]) -> Outcome[BoxesOrNode]:
         """Replace the nodes of an outcome by boxes that cover the domain, if they are ahead."""
         trial = None if self._race is None else self._race.won(self._top, self._beside.best)
         if trial is None:
@@ -199,18 +199,20 @@ class Pipeline(WithBoxes[phases.Pipeline]):
         self._beside.improve(FIRST_IMPROVEMENT, [], self._race.clock, starts)
         self._improved_at = self._effort
         self._race, self._replaced = None, True
-        own: Outcome[Part] = trial.outcome(self._context.params.bundle)
+        own: Outcome[BoxesOrNode] = trial.outcome(self._context.params.bundle)
         closed = max(outcome.closed, own.closed)
         return replace(outcome, children=own.children, returned=(), closed=closed)
 
-    def _parted(self, nodes: Sequence[Part]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    def _parted(self, nodes: Sequence[BoxesOrNode]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Separate boxes from nodes, without the nodes of a search that boxes have replaced."""
         boxes, others = parted(nodes)
         if self._replaced:
             others = handed_over(others, self._context.problem.network.input_dim)
         return boxes, others
 
-    def improve(self, effort: float, seeds: Sequence[Part], clock: Clock) -> Incumbent | None:
+    def improve(
+        self, effort: float, seeds: Sequence[BoxesOrNode], clock: Clock
+    ) -> Incumbent | None:
         """See `lipyomo.search.engine.protocol.Pipeline`.
 
         Boxes are bounded very quickly, so that a search for points at every turn would take most of

@@ -2,7 +2,7 @@
 
 The third computes bounds in floating point, with dual multipliers as certificates, and proves those
 that close targets.  The fourth fixes units whose other side cannot beat the incumbent: the bound of
-that side is proved from the multipliers of the part.
+that side is proved from the multipliers of the child.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from lipyomo.relaxations.semidefinite.switched_bounds import (
     SwitchedMinimum,
 )
 from lipyomo.search.spaces.phases.context import Context
-from lipyomo.search.spaces.phases.node import Ahead, DualCertificate, Node, Part, Watch, Worst
+from lipyomo.search.spaces.phases.node import Ahead, Child, DualCertificate, Node, Watch, Worst
 from lipyomo.search.spaces.phases.points import Points
 from lipyomo.search.spaces.phases.statistics import Statistics
 
@@ -52,18 +52,18 @@ class BoundedNode:
 
 def bounded_targets(
     context: Context,
-    parts: Sequence[Part],
+    children: Sequence[Child],
     statistics: Statistics,
     value: float,
     watch: Watch,
     root: RootBounds | None = None,
-) -> tuple[list[Part], Statistics]:
-    """Bound the targets of parts with unstable units.
+) -> tuple[list[Child], Statistics]:
+    """Bound the targets of children with unstable units.
 
     Parameters
     ----------
     context : Context
-    parts : sequence of Part
+    children : sequence of Child
         Fathomed ones are returned unchanged.
     statistics : Statistics
     value : float
@@ -74,23 +74,23 @@ def bounded_targets(
     """
     aim, cutoff = context.aim(value), context.cutoff(value)
     claims, solved, steps, closed = [], 0, 0, 0
-    for part in parts:
-        if not part.is_open:
-            claims.append(part)
+    for child in children:
+        if not child.is_open:
+            claims.append(child)
             continue
         watch.pulse()
-        part = part.without_unproved(cutoff)
-        node, form = part.node, part.known_form
+        child = child.without_unproved(cutoff)
+        node, form = child.node, child.known_form
         if context.switches is not None:
             found = bound_switched(context.switches, node, form, cutoff, watch.clock)
         elif node.trail or node.certificates:
             found = bound_targets(context, node, form, aim, cutoff, watch.clock)
         else:
             found = bound_whole(context, node, form, cutoff, watch.clock, root)
-        part = replace(part, node=found.node, worst=found.worst).without_targets(cutoff)
+        child = replace(child, node=found.node, worst=found.worst).without_targets(cutoff)
         solved, steps = solved + found.solved, steps + found.steps
-        closed += not part.is_open
-        claims.append(part)
+        closed += not child.is_open
+        claims.append(child)
     return claims, statistics.counting(semidefinite=solved, newton=steps, closed_by_bound=closed)
 
 
@@ -285,12 +285,12 @@ def proved(context: Context, node: Node) -> Node:
 
 
 def fixed(
-    context: Context, part: Part, statistics: Statistics, points: Points
-) -> tuple[Part, Statistics]:
-    """Decide the units of a part whose other side cannot beat the incumbent."""
-    node, form, worst = part.node, part.known_form, part.worst
+    context: Context, child: Child, statistics: Statistics, points: Points
+) -> tuple[Child, Statistics]:
+    """Decide the units of a child whose other side cannot beat the incumbent."""
+    node, form, worst = child.node, child.known_form, child.worst
     if not isinstance(worst, Worst) or node.targets.size > 1:
-        return part, statistics
+        return child, statistics
     value = points.best.value
     cutoff, drops = context.cutoff(value), (worst.off, worst.on)
     remaining, count = node, 0
@@ -302,11 +302,11 @@ def fixed(
             continue
         left, right = remaining.sides(unit)
         other, remaining = (right, left) if on else (left, right)
-        part = part.fathom(bound, other)
+        child = child.fathom(bound, other)
         count += 1
     if count:
         statistics = statistics.counting(fixed=count)
         more = np.flatnonzero(remaining.phases != node.phases)
         inside = points.pool.within(node.points, remaining.phases, more)
-        part = replace(part, node=replace(remaining, points=inside))
-    return part, statistics
+        child = replace(child, node=replace(remaining, points=inside))
+    return child, statistics

@@ -1,6 +1,6 @@
-"""The fifth step: find parts without interior, and the values of parts without unstable units.
+"""The fifth step: find empty children, and the values of those without unstable units.
 
-One linear program per part decides, and gives a point of the part if it has interior.
+One linear program per child decides, and gives a point of the child if it has interior.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lipyomo.primal.regions.partial import RegionProgram
 from lipyomo.primal.regions.replay import directed_gradients
 from lipyomo.problems.affine.system import NodeForm
 from lipyomo.search.spaces.phases.context import Context
-from lipyomo.search.spaces.phases.node import Node, Part
+from lipyomo.search.spaces.phases.node import Child, Node
 from lipyomo.search.spaces.phases.points import Points
 from lipyomo.search.spaces.phases.statistics import Statistics
 
@@ -34,22 +34,22 @@ def asks_program(context: Context, statistics: Statistics) -> tuple[bool, Statis
 
 def with_interior(
     context: Context,
-    parts: Sequence[Part],
+    children: Sequence[Child],
     asked: Sequence[bool],
     statistics: Statistics,
     points: Points,
     region: RegionProgram,
-) -> tuple[list[Part], Statistics]:
-    """Solve the linear programs of parts in `asked`: fathom empty ones, add points to others."""
-    claims = list(parts)
+) -> tuple[list[Child], Statistics]:
+    """Solve the linear programs of children in `asked`: fathom empty ones, else add points."""
+    claims = list(children)
     found, empty, before = [], 0, region.solved
-    for k, (part, asks) in enumerate(zip(parts, asked, strict=True)):
-        if not (asks and part.is_open):
+    for k, (child, asks) in enumerate(zip(children, asked, strict=True)):
+        if not (asks and child.is_open):
             continue
-        answer = region.examine(part.known_form, part.node)
+        answer = region.examine(child.known_form, child.node)
         if answer.empty:
             empty += 1
-            claims[k] = part.fathom(-np.inf)
+            claims[k] = child.fathom(-np.inf)
         elif answer.point is not None:
             found.append((k, answer.point, answer.margin))
     if found:
@@ -65,21 +65,21 @@ def with_interior(
 
 
 def finished_part(
-    context: Context, part: Part, statistics: Statistics, points: Points
-) -> tuple[Part, Statistics]:
-    """Fathom a part without unstable units: its gradient is constant, unless it is empty."""
-    node, cutoff = part.node, context.cutoff(points.best.value)
-    value = min(_value(context, node, part.known_form, cutoff), float(node.proved.max()))
+    context: Context, child: Child, statistics: Statistics, points: Points
+) -> tuple[Child, Statistics]:
+    """Fathom a child without unstable units: its gradient is constant, unless it is empty."""
+    node, cutoff = child.node, context.cutoff(points.best.value)
+    value = min(_value(context, node, child.known_form, cutoff), float(node.proved.max()))
     if value > cutoff:
         problem = context.problem
         answer = examine(problem.network, problem.domain, context.pattern(node.phases))
         if answer.empty:
-            return part.fathom(-np.inf), statistics.counting(empty=1)
+            return child.fathom(-np.inf), statistics.counting(empty=1)
         if answer.point is not None:
             points.challenge(answer.point)
         unresolved = value > context.cutoff(points.best.value)
         statistics = statistics.counting(unresolved=int(unresolved))
-    return part.fathom(value), statistics
+    return child.fathom(value), statistics
 
 
 def _value(context: Context, node: Node, form: NodeForm, cutoff: float) -> float:

@@ -1,9 +1,9 @@
-"""The steps that examine parts of nodes, in their order; the first of them is in this file.
+"""The steps that examine children of nodes, in their order; the first of them is in this file.
 
     propagate -> tighten -> bound -> fix units by bounds -> decide emptiness -> score
 
 Propagation bounds pre-activations by back-substitution and the gradient by interval arithmetic,
-derives the phases that follow, and finds some parts empty.
+derives the phases that follow, and finds some children empty.
 Bounding and deciding emptiness cost about the same; the one that has closed more nodes comes first.
 A step sees the results of earlier ones and the current incumbent.
 """
@@ -25,7 +25,7 @@ from lipyomo.relaxations.semidefinite.root import RootBounds
 from lipyomo.search.spaces.phases.bound import bounded_targets, fixed
 from lipyomo.search.spaces.phases.context import Context
 from lipyomo.search.spaces.phases.empty import asks_program, finished_part, with_interior
-from lipyomo.search.spaces.phases.node import Part, WarmStart, Watch
+from lipyomo.search.spaces.phases.node import Child, WarmStart, Watch
 from lipyomo.search.spaces.phases.points import Points
 from lipyomo.search.spaces.phases.score import rule_of
 from lipyomo.search.spaces.phases.statistics import Statistics
@@ -50,28 +50,28 @@ class Workspace:
     watch: Watch
 
 
-def examine_parts(
+def examine_children(
     workspace: Workspace,
-    parts: Sequence[Part],
+    children: Sequence[Child],
     statistics: Statistics,
     is_known: bool = False,
     root: RootBounds | None = None,
-) -> tuple[list[Part], Statistics]:
-    """Bound parts of nodes, look for points in them, and choose what to split them on.
+) -> tuple[list[Child], Statistics]:
+    """Bound children of nodes, look for points in them, and choose what to split them on.
 
     Parameters
     ----------
     workspace : Workspace
-    parts : sequence of Part
+    children : sequence of Child
     statistics : Statistics
     is_known : bool, optional
-        Whether the parts' pre-activation bounds are known already.
+        Whether the children's pre-activation bounds are known already.
     root : RootBounds, optional
         Known bounds of the whole problem.
 
     Returns
     -------
-    list of Part
+    list of Child
         In the same order.
     Statistics
 
@@ -79,10 +79,10 @@ def examine_parts(
     ------
     OutOfTimeError
     """
-    if not parts:
+    if not children:
         return [], statistics
-    claims, statistics = _narrowed(workspace, parts, statistics, is_known)
-    claims = [_with_form(workspace, part) for part in claims]
+    claims, statistics = _narrowed(workspace, children, statistics, is_known)
+    claims = [_with_form(workspace, child) for child in claims]
     workspace.watch.check()
     claims, statistics = _finished(workspace, claims, statistics)
     claims, statistics = _judged(workspace, claims, statistics, root)
@@ -90,14 +90,14 @@ def examine_parts(
 
 
 def _narrowed(
-    workspace: Workspace, parts: Sequence[Part], statistics: Statistics, is_known: bool
-) -> tuple[list[Part], Statistics]:
+    workspace: Workspace, children: Sequence[Child], statistics: Statistics, is_known: bool
+) -> tuple[list[Child], Statistics]:
     """Propagate and tighten: bounds of pre-activations and gradients."""
     context, points = workspace.context, workspace.points
-    stack = propagated(context, parts, is_known)
-    inside = _located(points, parts, stack)
+    stack = propagated(context, children, is_known)
+    inside = _located(points, children, stack)
     workspace.watch.check()
-    warm_start = [part.node.warm_start for part in parts]
+    warm_start = [child.node.warm_start for child in children]
     if context.ascent is not None:
         seen = [points.pool.seen(numbers) for numbers in inside]
         before = stack.phases.copy()
@@ -109,41 +109,42 @@ def _narrowed(
         workspace.watch.check()
     sizes = _gradient_bounds(context, stack)
     claims = [
-        _taken(part, stack, b, sizes[b], inside[b], warm_start[b]) for b, part in enumerate(parts)
+        _taken(child, stack, b, sizes[b], inside[b], warm_start[b])
+        for b, child in enumerate(children)
     ]
     return claims, statistics.counting(empty=int(np.count_nonzero(~stack.alive)))
 
 
-def propagated(context: Context, parts: Sequence[Part], is_known: bool) -> Stack:
-    """Propagate the parts' phases and bounds: return a stack with all that follows from them.
+def propagated(context: Context, children: Sequence[Child], is_known: bool) -> Stack:
+    """Propagate the children's phases and bounds: return a stack with all that follows from them.
 
     Parameters
     ----------
     context : Context
-    parts : sequence of Part
+    children : sequence of Child
     is_known : bool
-        Whether the parts' pre-activation bounds are known already.
+        Whether the children's pre-activation bounds are known already.
     """
-    stack, system = Stack.of([part.node for part in parts]), context.system
+    stack, system = Stack.of([child.node for child in children]), context.system
     # a split on a unit does not change the first layer's ranges, and dual ascent that starts from
     # the parent's multipliers finds all that substitution would
-    same = all(part.node is not part.parent and part.keeps_box for part in parts)
-    if is_known or (same and all(part.node.warm_start is not None for part in parts)):
+    same = all(child.node is not child.parent and child.keeps_box for child in children)
+    if is_known or (same and all(child.node.warm_start is not None for child in children)):
         stack.decide_and_cut(system.kinked)
     elif context.domain.is_bounded:
         context.substitute_back(stack, first=int(same))
     return stack
 
 
-def _located(points: Points, parts: Sequence[Part], stack: Stack) -> list[IntArray]:
-    """Return which known points lie in each part."""
+def _located(points: Points, children: Sequence[Child], stack: Stack) -> list[IntArray]:
+    """Return which known points lie in each child."""
     found = []
-    for b, part in enumerate(parts):
-        node, phases, inside = part.node, stack.phases[b], part.node.points
+    for b, child in enumerate(children):
+        node, phases, inside = child.node, stack.phases[b], child.node.points
         if stack.alive[b]:
-            before = OPEN if node is part.parent else part.parent.phases
+            before = OPEN if node is child.parent else child.parent.phases
             inside = points.pool.within(inside, phases, np.flatnonzero(phases != before))
-            if inside.size and not part.keeps_box:
+            if inside.size and not child.keeps_box:
                 here = points.pool.at(inside)
                 inside = inside[((here >= node.low) & (here <= node.high)).all(axis=1)]
         found.append(inside)
@@ -159,49 +160,53 @@ def _gradient_bounds(context: Context, stack: Stack) -> FloatArray:
 
 
 def _taken(
-    part: Part,
+    child: Child,
     stack: Stack,
     b: int,
     sizes: FloatArray,
     points: IntArray,
     warm_start: WarmStart | None,
-) -> Part:
-    """Update a part from entry `b` of a stack and from bounds (T,) of all targets."""
+) -> Child:
+    """Update a child from entry `b` of a stack and from bounds (T,) of all targets."""
     if not stack.alive[b]:
-        return part.fathom(-np.inf)
-    proved = np.minimum(part.node.proved, sizes[part.node.targets])
+        return child.fathom(-np.inf)
+    proved = np.minimum(child.node.proved, sizes[child.node.targets])
     node = replace(
-        part.node,
+        child.node,
         phases=stack.phases[b].copy(),  # a view would keep the whole batch in memory
         lower=stack.lower[b].copy(),
         upper=stack.upper[b].copy(),
         proved=proved,
-        target_bounds=np.minimum(part.node.target_bounds, proved),
+        target_bounds=np.minimum(child.node.target_bounds, proved),
         points=points,
         warm_start=warm_start,
     )
-    return replace(part, node=node)
+    return replace(child, node=node)
 
 
-def _with_form(workspace: Workspace, part: Part) -> Part:
-    """Drop targets that cannot beat the incumbent; if any is left, compute the part's form."""
-    if part.is_open:
+def _with_form(workspace: Workspace, child: Child) -> Child:
+    """Drop targets that cannot beat the incumbent; if any is left, compute the child's form."""
+    if child.is_open:
         workspace.watch.check()
         cutoff = workspace.context.cutoff(workspace.points.best.value)
-        part = part.without_unproved(cutoff).without_targets(cutoff)
-    if part.is_open:
-        part = replace(part, form=workspace.context.system.form(part.node.phases))
-    return part
+        child = child.without_unproved(cutoff).without_targets(cutoff)
+    if child.is_open:
+        child = replace(child, form=workspace.context.system.form(child.node.phases))
+    return child
 
 
 def _finished(
-    workspace: Workspace, parts: Sequence[Part], statistics: Statistics
-) -> tuple[list[Part], Statistics]:
-    """Fathom the parts without unstable units."""
+    workspace: Workspace, children: Sequence[Child], statistics: Statistics
+) -> tuple[list[Child], Statistics]:
+    """Fathom the children without unstable units."""
     context, points = workspace.context, workspace.points
-    full = [part.is_open and not part.known_form.units.size for part in parts]
-    asked = [last and not part.node.points.size for part, last in zip(parts, full, strict=True)]
-    claims, statistics = with_interior(context, parts, asked, statistics, points, workspace.region)
+    full = [child.is_open and not child.known_form.units.size for child in children]
+    asked = [
+        last and not child.node.points.size for child, last in zip(children, full, strict=True)
+    ]
+    claims, statistics = with_interior(
+        context, children, asked, statistics, points, workspace.region
+    )
     for k in np.flatnonzero(full).tolist():
         if claims[k].is_open:
             workspace.watch.check()
@@ -210,13 +215,13 @@ def _finished(
 
 
 def _judged(
-    workspace: Workspace, parts: Sequence[Part], statistics: Statistics, root: RootBounds | None
-) -> tuple[list[Part], Statistics]:
-    """Bound parts with unstable units, and decide which parts are empty."""
+    workspace: Workspace, children: Sequence[Child], statistics: Statistics, root: RootBounds | None
+) -> tuple[list[Child], Statistics]:
+    """Bound children with unstable units, and decide which children are empty."""
     context, points, region = workspace.context, workspace.points, workspace.region
     asked = []
-    for part in parts:
-        asks = part.is_open and not part.node.points.size
+    for child in children:
+        asks = child.is_open and not child.node.points.size
         if asks:
             asks, statistics = asks_program(context, statistics)
         asked.append(asks)
@@ -224,7 +229,7 @@ def _judged(
     closing = statistics.closed_by_bound * statistics.programs
     emptying = statistics.empty_by_program * statistics.semidefinite
     first = closing > emptying or not context.domain.is_bounded
-    claims = list(parts)
+    claims = list(children)
     for bounding in (first, not first):
         value = points.best.value
         if bounding:
@@ -237,17 +242,19 @@ def _judged(
 
 
 def _with_candidates(
-    workspace: Workspace, parts: Sequence[Part], statistics: Statistics
-) -> tuple[list[Part], Statistics]:
-    """Fix units by bounds, and choose the branching candidates of each part."""
+    workspace: Workspace, children: Sequence[Child], statistics: Statistics
+) -> tuple[list[Child], Statistics]:
+    """Fix units by bounds, and choose the branching candidates of each child."""
     context, points, weights = workspace.context, workspace.points, statistics.weights()
-    rule, claims = rule_of(context), list(parts)
-    for k, part in enumerate(parts):
-        if part.is_open:
-            part, statistics = fixed(context, part, statistics, points)
+    rule, claims = rule_of(context), list(children)
+    for k, child in enumerate(children):
+        if child.is_open:
+            child, statistics = fixed(context, child, statistics, points)
             cutoff = context.cutoff(points.best.value)
             units, features, statistics = rule(
-                context, part.node, part.known_form, part.worst, statistics, weights, cutoff
+                context, child.node, child.known_form, child.worst, statistics, weights, cutoff
             )
-            claims[k] = replace(part, node=replace(part.node, candidates=units, features=features))
+            claims[k] = replace(
+                child, node=replace(child.node, candidates=units, features=features)
+            )
     return claims, statistics

@@ -1,4 +1,4 @@
-"""Nodes of the search tree, and the parts of nodes that the steps work on; all are immutable."""
+"""Nodes of the search tree, and the children that the steps work on; all are immutable."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ class Node:
 
 
 class OutOfTimeError(Exception):
-    """The time was up before some parts were bounded."""
+    """The time was up before some children were bounded."""
 
 
 @dataclass(frozen=True)
@@ -251,13 +251,13 @@ class Worst(Ahead):
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
-    """A part of a node, to which the steps add their results; each returns a new part.
+class Child:
+    """A child of a node in the making: the steps add their results; each returns a new child.
 
     Attributes
     ----------
     parent, node : Node
-        The node that was split, and what is left of the part; the same for the root.
+        The node that was split, and what is left of its child; the same for the root.
     form : NodeForm, optional
         Its form, once its phases are propagated.
     worst : Ahead, optional
@@ -282,7 +282,7 @@ class Part:
 
     @property
     def known_form(self) -> NodeForm:
-        """The form of a part whose phases are propagated."""
+        """The form of a child whose phases are propagated."""
         assert self.form is not None
         return self.form
 
@@ -292,15 +292,15 @@ class Part:
         known = [bound for _, bound in self.fathomed]
         return max([*known, self.node.dropped or -math.inf])
 
-    def fathom(self, bound: float, piece: Node | None = None) -> Part:
-        """Return the part with a piece of it fathomed, by default all that is left."""
+    def fathom(self, bound: float, piece: Node | None = None) -> Child:
+        """Return the child with a piece of it fathomed, by default all that is left."""
         if not math.isinf(bound):
             bound = max(bound, self.node.dropped)
         fathomed = (*self.fathomed, (self.node if piece is None else piece, bound))
         return replace(self, fathomed=fathomed, is_open=piece is not None)
 
-    def without_targets(self, cutoff: float) -> Part:
-        """Drop the targets that cannot beat the incumbent; if none is left, fathom the part."""
+    def without_targets(self, cutoff: float) -> Child:
+        """Drop the targets that cannot beat the incumbent; if none is left, fathom the child."""
         node = self.node
         keep = node.target_bounds > cutoff
         if not keep.any():
@@ -317,7 +317,7 @@ class Part:
         )
         return replace(self, node=node)
 
-    def without_unproved(self, cutoff: float) -> Part:
+    def without_unproved(self, cutoff: float) -> Child:
         """Replace unproved inherited bounds that the cutoff has overtaken by proved ones."""
         node = self.node
         stale = (node.target_bounds <= cutoff) & (node.proved > cutoff)

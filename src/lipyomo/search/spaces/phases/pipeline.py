@@ -35,7 +35,7 @@ from lipyomo.search.spaces.phases.bound import proved
 from lipyomo.search.spaces.phases.context import Context, Question
 from lipyomo.search.spaces.phases.examine import Workspace
 from lipyomo.search.spaces.phases.heuristics import PrimalHeuristics
-from lipyomo.search.spaces.phases.node import Node, OutOfTimeError, Part, Watch
+from lipyomo.search.spaces.phases.node import Child, Node, OutOfTimeError, Watch
 from lipyomo.search.spaces.phases.params import Params
 from lipyomo.search.spaces.phases.points import Points
 from lipyomo.search.spaces.phases.root import begin
@@ -148,13 +148,13 @@ class Pipeline(Searching[Node, Task]):
             lambda upper: on_progress(upper=upper),
             lambda: self._improve_early(clock, on_progress),
         )
-        outcome = self._outcome([found.part], found.statistics.since(self._statistics))
+        outcome = self._outcome([found.child], found.statistics.since(self._statistics))
         self.context, self._statistics = found.context, found.statistics
-        self.unstable_units, part = found.still, found.part
-        if part.is_open and not part.node.examined:
-            outcome = replace(outcome, children=(), returned=(part.node,))
+        self.unstable_units, child = found.still, found.child
+        if child.is_open and not child.node.examined:
+            outcome = replace(outcome, children=(), returned=(child.node,))
         outcome = replace(outcome, best=self.points.best)
-        effort = 0.5 * self._large if part.is_open else 0.0
+        effort = 0.5 * self._large if child.is_open else 0.0
         return Root(outcome, 2.0 * found.seconds, effort)
 
     @property
@@ -195,7 +195,9 @@ class Pipeline(Searching[Node, Task]):
             groups, now = split(workspace, nodes, statistics)
         except OutOfTimeError:
             return Outcome(returned=task.nodes)
-        outcome = self._outcome([part for parts in groups for part in parts], now.since(statistics))
+        outcome = self._outcome(
+            [child for group in groups for child in group], now.since(statistics)
+        )
         if points.best.value > known:
             outcome = replace(outcome, best=points.best)
         if bags is None:
@@ -220,11 +222,12 @@ class Pipeline(Searching[Node, Task]):
 
     def prove(self, nodes: Sequence[Node], cutoff: float) -> Outcome[Node]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
-        parts = [Part(node, proved(self.context, node)) for node in nodes]
-        parts = [
-            part if part.node.bound > cutoff else part.fathom(part.node.bound) for part in parts
+        children = [Child(node, proved(self.context, node)) for node in nodes]
+        children = [
+            child if child.node.bound > cutoff else child.fathom(child.node.bound)
+            for child in children
         ]
-        outcome = self._outcome(parts, Statistics.nothing(0))
+        outcome = self._outcome(children, Statistics.nothing(0))
         return replace(outcome, children=(), returned=outcome.children)
 
     def improve(
@@ -251,12 +254,12 @@ class Pipeline(Searching[Node, Task]):
         self._heuristics.run(int(evaluations * effort), clock, chain(found, starts))
         return self.points.best
 
-    def _outcome(self, parts: Sequence[Part], statistics: Statistics) -> Outcome[Node]:
-        """Return the outcome that consists of some parts."""
-        fathomed = [piece for part in parts for piece in part.fathomed]
+    def _outcome(self, children: Sequence[Child], statistics: Statistics) -> Outcome[Node]:
+        """Return the outcome that consists of some children."""
+        fathomed = [piece for child in children for piece in child.fathomed]
         return Outcome(
-            tuple(part.node for part in parts if part.is_open),
-            closed=max([0.0, *(part.closed for part in parts)]),  # norms are at least 0
+            tuple(child.node for child in children if child.is_open),
+            closed=max([0.0, *(child.closed for child in children)]),  # norms are at least 0
             fathomed=tuple(fathomed) if self.context.question.record else (),
             statistics=statistics,
             counters=statistics.counters,

@@ -19,8 +19,8 @@ from lipyomo.relaxations.semidefinite.choice import root_cost
 from lipyomo.relaxations.semidefinite.root import RootBounds, tighten_root
 from lipyomo.search.spaces.phases.bound import bound_switched, with_root
 from lipyomo.search.spaces.phases.context import Context
-from lipyomo.search.spaces.phases.examine import Workspace, examine_parts
-from lipyomo.search.spaces.phases.node import Node, OutOfTimeError, Part
+from lipyomo.search.spaces.phases.examine import Workspace, examine_children
+from lipyomo.search.spaces.phases.node import Child, Node, OutOfTimeError
 from lipyomo.search.spaces.phases.statistics import Statistics
 
 _DEEP = 4.0
@@ -35,7 +35,7 @@ class Beginning:
 
     Attributes
     ----------
-    part : Part
+    child : Child
         The whole problem, examined as far as time allowed.
     context : Context
         The context with the mutually exclusive pairs of units that were found.
@@ -46,7 +46,7 @@ class Beginning:
         Time that examining it took; infinite if there is no time for a node.
     """
 
-    part: Part
+    child: Child
     context: Context
     statistics: Statistics
     still: int = 0
@@ -84,17 +84,17 @@ def begin(
         context = wide if root is None else context.with_bounder(root.bounder)
         workspace = replace(workspace, context=context)
         if clock.expired or (root is not None and root.stopped):
-            return Beginning(Part(node, node), context, statistics, node.still)
+            return Beginning(Child(node, node), context, statistics, node.still)
     began = clock.seconds
     is_known = cascade is not None and not context.system.roughness
     try:
-        (part,), statistics = examine_parts(
-            workspace, [Part(node, node)], statistics, is_known, root
+        (child,), statistics = examine_children(
+            workspace, [Child(node, node)], statistics, is_known, root
         )
     except OutOfTimeError:
-        return Beginning(Part(node, node), context, statistics, node.still, 0.0)
-    still = part.node.still if part.form is None else part.form.units.size
-    return Beginning(part, context, statistics, still, clock.seconds - began)
+        return Beginning(Child(node, node), context, statistics, node.still, 0.0)
+    still = child.node.still if child.form is None else child.form.units.size
+    return Beginning(child, context, statistics, still, clock.seconds - began)
 
 
 def _taken_over(context: Context, node: Node, cascade: Cascade) -> Node:

@@ -15,8 +15,8 @@ from lipyomo.networks.phases import OPEN
 from lipyomo.relaxations.linear.layers import Stack
 from lipyomo.relaxations.semidefinite.choice import root_cost
 from lipyomo.search.spaces.phases.context import Context
-from lipyomo.search.spaces.phases.examine import Workspace, examine_parts
-from lipyomo.search.spaces.phases.node import Node, Part, Split
+from lipyomo.search.spaces.phases.examine import Workspace, examine_children
+from lipyomo.search.spaces.phases.node import Child, Node, Split
 from lipyomo.search.spaces.phases.score import score
 from lipyomo.search.spaces.phases.statistics import Statistics
 
@@ -34,8 +34,8 @@ TRYING = 0.1
 
 def split(
     workspace: Workspace, nodes: Sequence[Node], statistics: Statistics
-) -> tuple[list[tuple[Part, ...]], Statistics]:
-    """Split some nodes, and examine the parts of each.
+) -> tuple[list[tuple[Child, ...]], Statistics]:
+    """Split some nodes, and examine the children of each.
 
     Nodes are split in batches, since NumPy's overhead dominates at most networks' sizes.
 
@@ -52,16 +52,16 @@ def split(
     context, weights = workspace.context, statistics.weights()
     ways = (_ways(workspace, node, statistics, weights) for node in nodes)
     tries = [(k, *way) for k, each in enumerate(ways) for way in each]
-    parts = [Part(nodes[k], child) for k, _, children in tries for child in children]
-    examined, statistics = examine_parts(workspace, parts, statistics)
+    children = [Child(nodes[k], part) for k, _, parts in tries for part in parts]
+    examined, statistics = examine_children(workspace, children, statistics)
     cutoff = context.cutoff(workspace.points.best.value)
-    found: dict[int, tuple[float, tuple[Part, ...]]] = {}
+    found: dict[int, tuple[float, tuple[Child, ...]]] = {}
     stop = 0
-    for k, unit, children in tries:
-        node, start, stop = nodes[k], stop, stop + len(children)
+    for k, unit, parts in tries:
+        node, start, stop = nodes[k], stop, stop + len(parts)
         now, scored = tuple(examined[start:stop]), 0.0
         if unit is not None:
-            scored = score(context, node, [part.node for part in now if part.is_open], cutoff)
+            scored = score(context, node, [child.node for child in now if child.is_open], cutoff)
             place = int(np.argmax(node.candidates == unit))
             statistics = statistics.learn(unit, node.features[place], scored)
         if k not in found or scored > found[k][0]:
@@ -106,7 +106,7 @@ def box_halves(context: Context, node: Node) -> list[Node]:
 def _ways(
     workspace: Workspace, node: Node, statistics: Statistics, weights: FloatArray
 ) -> list[tuple[int | None, list[Node]]]:
-    """Return the splits to try on a node, as pairs (unit or None, children).
+    """Return the splits to try on a node, as pairs (unit or None, parts of the node).
 
     A node that is not examined yet is its own only child.
     """

@@ -19,7 +19,7 @@ from lipyomo.search.spaces.joint.context import Boxes, Params
 from lipyomo.search.spaces.phases import pipeline as phases
 from lipyomo.search.spaces.phases.node import Node
 
-Part: TypeAlias = "Boxes | Node"
+BoxesOrNode: TypeAlias = "Boxes | Node"
 
 BOUNDED, CLOSED = "boxes_bounded", "boxes_closed"
 """Counters of boxes that got semidefinite bounds, and of those closed by them."""
