@@ -155,7 +155,13 @@ def test_what_is_wrong_is_said(cli: Cli, wave: Path, tmp_path: Path) -> None:
     pde = tmp_path / "pde.py"
     for text, message in (
         ("x = 1", "no function 'residual'"),
-        ("1 / 0", "division by zero"),
+        ("1 / 0", "fails in line 1: ZeroDivisionError: division by zero"),
+        ("\nx = (", "line 2)"),
+        ("class Own(Exception):\n    pass\n\n\nraise Own", "fails in line 5: Own\n"),
+        (
+            "class Own(Exception):\n    pass\n\n\ndef residual(u, x):\n    raise Own('no')",
+            "fails in line 6: Own: no",
+        ),
         ("raise SystemExit(0)", "ends the program"),
         ("def residual(u, x):\n    return u * float('nan')", "NaN"),
         ("def residual(u, x):\n    return u.dt", "'dt' is no derivative"),
@@ -170,6 +176,8 @@ def test_what_is_wrong_is_said(cli: Cli, wave: Path, tmp_path: Path) -> None:
         assert ran.code == 1
         assert message in ran.err
         assert "defect" not in ran.err
+    pde.write_text(f"print('said')\n{PDE}", encoding="utf-8")
+    assert cli("residual", wave, "--pde", pde, "--box", "0,0.1", "--json").json["ranges"]
     wide = tmp_path / "wide.onnx"
     write(Network.from_arrays([[[1.0, 2.0, 3.0]]]), wide)
     assert "the inputs of V" in cli("lyapunov", wave, wide, "--box", "0,1").err

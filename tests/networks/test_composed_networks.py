@@ -204,6 +204,7 @@ def test_shapes_are_kept_where_they_agree() -> None:
         (lambda: networks.unroll((np.eye(2),), shaped(2), 1), "parts"),
         (lambda: networks.unroll(3, shaped(2), 1), "matrices"),
         (lambda: networks.unroll((np.eye(2), np.ones((2, 1))), shaped(2), 0), "at least 1"),
+        (lambda: networks.unroll((np.eye(2), np.eye(2)), shaped(2), 10**6), "the limit is 10000"),
     ],
 )
 def test_what_does_not_fit_is_refused(make: object, words: str) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import runpy
+import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
+from traceback import walk_tb
 from typing import Any, TypeVar
 
 from lipyomo.base.errors import LipyomoError
@@ -13,12 +16,6 @@ from lipyomo.networks.derivatives import residual
 from lipyomo.networks.network import Network, with_input_names
 
 T = TypeVar("T")
-
-WRONG = (
-    ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, NameError, OSError,
-    RuntimeError, SyntaxError, TypeError, ValueError,
-)  # fmt: skip
-"""Exceptions with which a user's file may fail."""
 
 
 def residual_of(network: Network, path: Path) -> Network:
@@ -29,21 +26,26 @@ def residual_of(network: Network, path: Path) -> Network:
     UsageError
         If the file fails, or has no function ``residual``.
     """
-    names = _run(f"{path}", lambda: runpy.run_path(str(path)))
+    names = _run(path, f"{path}", lambda: runpy.run_path(str(path)))
     expression: Callable[..., Any] | None = names.get("residual")
     if not callable(expression):
         raise UsageError(f"--pde: {path} has no function 'residual'")
     network = with_input_names(network, names.get("names"))
-    return _run(f"the expression of {path}", lambda: residual(network, expression))
+    return _run(path, f"the expression of {path}", lambda: residual(network, expression))
 
 
-def _run(what: str, code: Callable[[], T]) -> T:
-    """Run code of the user's."""
+def _run(path: Path, what: str, code: Callable[[], T]) -> T:
+    """Run code of the user's; what it prints goes to stderr, as stdout may be JSON."""
     try:
-        return code()
-    except LipyomoError:
+        with redirect_stdout(sys.stderr):
+            return code()
+    except (LipyomoError, MemoryError):
         raise
     except SystemExit:
         raise UsageError(f"--pde: {what} ends the program") from None
-    except WRONG as problem:
-        raise UsageError(f"--pde: {what} fails: {str(problem) or repr(problem)}") from problem
+    except Exception as problem:
+        frames = walk_tb(problem.__traceback__)
+        lines = [n for frame, n in frames if frame.f_code.co_filename == str(path)]
+        where = f" in line {lines[-1]}" if lines else ""
+        text = f"{type(problem).__name__}{': ' * bool(str(problem))}{problem}"
+        raise UsageError(f"--pde: {what} fails{where}: {text}") from problem

@@ -29,6 +29,9 @@ from lipyomo.networks.network import Network, check_network
 
 __all__ = ["affine_after", "compose", "difference", "parallel", "unroll"]
 
+MOST_STEPS = 10_000
+"""Limit of `unroll`: about ten seconds of work, and far more than any bound gets through."""
+
 
 def parallel(*networks: Network, name: str | None = None) -> Network:
     """Return the networks in parallel: ``x -> (f(x), g(x), ...)``, with outputs concatenated.
@@ -242,13 +245,13 @@ def unroll(
     policy : Network
         pi, from the state to the control.
     steps : int
-        Number of steps, at least one.
+        Number of steps, from 1 to 10,000.
     name : str, optional
 
     Raises
     ------
     NetworkError
-        If the parts do not fit together.
+        If the parts do not fit together, or there are too many steps.
 
     Examples
     --------
@@ -259,6 +262,12 @@ def unroll(
     """
     _check((policy,))
     count = whole_number(steps, "the number of steps", NetworkError, 1)
+    if count > MOST_STEPS:
+        raise NetworkError(
+            f"{count} steps make a network of as many layers; the limit is {MOST_STEPS}.  Remedy: "
+            "fewer steps; constants multiply, so those of k steps on a box that no state leaves "
+            "bound those of 2 k, 3 k, ... steps by their powers"
+        )
     plant = _plant(dynamics)
     n, p = policy.input_dim, policy.output_dim
     if (plant.input_dim, plant.output_dim) != (n + p, n):
