@@ -14,7 +14,7 @@ from torch.nn import functional  # noqa: E402
 import lipyomo  # noqa: E402
 from lipyomo.base.errors import ImportRefused, MissingExtra  # noqa: E402
 from lipyomo.formats.importers import from_torch  # noqa: E402
-from lipyomo.formats.importers.torch import SoftplusThreshold  # noqa: E402
+from lipyomo.formats.onnx.gates import SoftplusThreshold  # noqa: E402
 
 
 class Residual(nn.Module):
@@ -226,7 +226,7 @@ ACTIVATIONS = {
 
 @pytest.mark.parametrize("case", ACTIVATIONS)
 @pytest.mark.parametrize("kind", [torch.float32, torch.float64])
-@pytest.mark.filterwarnings("ignore::lipyomo.formats.importers.torch.SoftplusThreshold")
+@pytest.mark.filterwarnings("ignore::lipyomo.formats.onnx.gates.SoftplusThreshold")
 def test_smooth_activations(case: str, kind: torch.dtype) -> None:
     activation, name = ACTIVATIONS[case]
     module = nn.Sequential(nn.Linear(3, 7), activation, nn.Linear(7, 2)).to(kind)

@@ -16,7 +16,7 @@ from scipy.special import erf, expit
 from lipyomo.base.errors import ImportRefused
 from lipyomo.formats.onnx import check_against_runtime, from_model
 from lipyomo.formats.onnx.check import CheckFailed
-from lipyomo.formats.onnx.gates import RoundedConstant
+from lipyomo.formats.onnx.gates import RoundedConstant, SoftplusThreshold
 from lipyomo.networks.activations import activation
 from lipyomo.networks.network import Curve, Layer, Network
 
@@ -207,6 +207,22 @@ def test_rounded_constants_are_told() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         from_model(perceptron(*lines, constants=SCALARS, kind=DOUBLE))
+
+
+CUT = ("b = Mul(a, steep)", "s = Softplus(b)", "d = Div(s, steep)", "c = Greater(b, limit)")
+
+
+def test_the_threshold_of_softplus() -> None:
+    """PyTorch's newer exporter writes it; where it is a real jump, it is refused."""
+    for where, limit in (("c, a, d", 20.0), ("c, a, d", 3.0), ("c, d, a", 20.0), ("c, b, d", 20.0)):
+        given = {"steep": np.array(2.0), "limit": np.array(limit)}
+        proto = perceptron(*nodes(*CUT, f"h = Where({where})"), constants=given)
+        if where == "c, a, d" and limit == 20.0:
+            with pytest.warns(SoftplusThreshold, match=r"node 'Where_h'"):
+                assert agrees(proto, ["N", 3]).activations == {"softplus": 6}
+        else:
+            with pytest.raises(ImportRefused, match="Greater"):
+                from_model(proto)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from lipyomo.base.numerics.rounding import EXACT_TOLERANCE
 from lipyomo.base.system.extras import need
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.formats.importers.exporting import eagerly, exported, still_copy, uncompiled
+from lipyomo.formats.onnx.gates import SoftplusThreshold
 from lipyomo.formats.onnx.importing import from_model
 from lipyomo.networks.network import Network
 from lipyomo.problems.problem import LOOKS
@@ -21,10 +22,6 @@ from lipyomo.problems.problem import LOOKS
 if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
-
-
-class SoftplusThreshold(UserWarning):
-    """PyTorch's Softplus jumps at its threshold; it was imported without the threshold."""
 
 
 @with_one_blas_thread

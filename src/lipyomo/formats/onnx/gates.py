@@ -26,6 +26,7 @@ import numpy as np
 import onnx
 
 from lipyomo.base.errors import ImportNote, ImportRefused, NetworkError
+from lipyomo.base.numerics.rounding import EXACT_TOLERANCE
 from lipyomo.formats.onnx import bends
 from lipyomo.formats.onnx.bends import Bent, Jump, LinearPieces
 from lipyomo.formats.onnx.graph import REAL_TYPES, Array, GraphNode
@@ -45,6 +46,10 @@ HIGHEST = 3
 
 class RoundedConstant(ImportNote):
     """A model has a rounded constant of an activation, which was replaced by the exact one."""
+
+
+class SoftplusThreshold(ImportNote):
+    """PyTorch's Softplus jumps at its threshold; it was imported without the threshold."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,9 @@ Expanded: TypeAlias = dict[Term, Fraction]
 """Terms and their coefficients, none of them zero."""
 
 ONE, SIGNAL = Term(power=0), Term(power=1)
+
+CUT = "softplus with a threshold"
+"""Name of a function: PyTorch's softplus, which is the identity above a threshold."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,6 +207,8 @@ class Match:
         Coefficients of the constant and the signal.
     rounded : bool
         Whether a constant of the activation was rounded to float32.
+    cut : bool
+        Whether the activation is replaced by its asymptote above a threshold.
     """
 
     signal: Tensor
@@ -207,9 +217,17 @@ class Match:
     inside: Mapping[Term, Fraction]
     beside: Mapping[Term, Fraction]
     rounded: bool = False
+    cut: bool = False
 
     def units(self, trace: Trace, node: GraphNode) -> Tensor:
-        """Add units and return their tensor; warn if a constant of `node` was rounded."""
+        """Add units and return their tensor; warn if `node` computes something close to them."""
+        if self.cut:
+            warnings.warn(
+                f"node '{node.name}' ({node.op_type}) replaces softplus by its asymptote above a "
+                "threshold, where it jumps by little; it is imported without",
+                SoftplusThreshold,
+                stacklevel=2,
+            )
         if self.rounded:
             warnings.warn(
                 f"node '{node.name}' ({node.op_type}) makes the activation {self.kind.name} with "
@@ -396,6 +414,28 @@ def _clip(argument: Expanded, *limits: Expanded) -> Expanded | None:
     return {Term(0, Function.of("clip", _times(argument, 1 / top))): top}
 
 
+def _above(first: Expanded, second: Expanded) -> Expanded | None:
+    """``first > second``."""
+    return _function("above")(_sum(first, _times(second, Fraction(-1))))
+
+
+def _where(condition: Expanded, high: Expanded, low: Expanded) -> Expanded | None:
+    """``z if b z > t else softplus(b z) / b``, PyTorch's softplus, if its jump is negligible."""
+    if len(condition) != 1 or len(low) != 1:
+        return None
+    ((above, _),), ((term, factor),) = condition.items(), low.items()
+    if above.function is None or term.function is None or term.power:
+        return None
+    argument, beyond = dict(term.function.argument), dict(above.function.argument)
+    margin = _sum(argument, _times(beyond, Fraction(-1)))
+    if (above.function.name, term.function.name) != ("above", "softplus") or set(margin) != {ONE}:
+        return None
+    jump = abs(factor) * math.log1p(math.exp(-min(abs(margin[ONE]), 700)))
+    if high != _times(argument, factor) or margin[ONE] < 0 or jump > EXACT_TOLERANCE:
+        return None
+    return {Term(0, Function(CUT, term.function.argument)): factor}
+
+
 def _hard_sigmoid(argument: Expanded, alpha: Expanded, beta: Expanded) -> Expanded | None:
     inner = _product(argument, alpha)
     return None if inner is None else _clip(_sum(inner, beta), {}, {ONE: Fraction(1)})
@@ -413,6 +453,8 @@ _OPERATORS: dict[str, Callable[..., Expanded | None]] = {
     "Log": _logarithm,
     "Clip": _clip,
     "HardSigmoid": _hard_sigmoid,
+    "Greater": _above,
+    "Where": _where,
     "Identity": lambda a: a,
     "Cast": lambda a: a,
     **{name.capitalize(): _function(name) for name in ("sigmoid", "tanh", "erf", "softplus")},
@@ -434,9 +476,11 @@ def _activation(signal: Tensor, terms: Expanded) -> Match | None:
         return None
     argument = dict(function.argument)
     if power == 0:
-        if function.name not in ("sigmoid", "softplus") or set(argument) - {ONE, SIGNAL}:
+        if function.name not in ("sigmoid", "softplus", CUT) or set(argument) - {ONE, SIGNAL}:
             return None
-        return Match(signal, activation(function.name), c, argument, beside)
+        cut = function.name == CUT
+        kind = activation("softplus" if cut else function.name)
+        return Match(signal, kind, c, argument, beside, cut=cut)
     for kind, factor, of_signal, rounded in _gates(function.name, argument):
         rest = _sum(beside, {SIGNAL: c * of_signal})
         return Match(signal, kind, c * factor, {SIGNAL: Fraction(1)}, rest, rounded)
