@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import onnx
@@ -207,6 +208,16 @@ def test_rounded_constants_are_told() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         from_model(perceptron(*lines, constants=SCALARS, kind=DOUBLE))
+
+
+def test_the_logarithm_of_a_rounded_sigmoid() -> None:
+    """PyTorch's older exporter writes LogSigmoid so; onnxruntime's sigmoid is at least 1.5e-8."""
+    proto = perceptron(*nodes("b = Mul(a, six)", "s = Sigmoid(b)", "h = Log(s)"), constants=SCALARS)
+    network = from_model(proto)
+    assert network.activations == {"softplus": 6}
+    off = replace(network.layers[0], bias=network.layers[0].bias + 0.01)
+    with pytest.raises(CheckFailed):
+        check_against_runtime(Network([off, *network.layers[1:]], "off"), proto)
 
 
 CUT = ("b = Mul(a, steep)", "s = Softplus(b)", "d = Div(s, steep)", "c = Greater(b, limit)")

@@ -307,10 +307,13 @@ def judged(
     difference = np.abs(expected - found)
     cancelled = COMPLETE * runtime.eps * largest
     tolerance = cancelled + rounding_tolerance(network, chosen, runtime.eps, difference - cancelled)
+    singular = network.needs_ranges
     if not (difference <= tolerance).all():
-        by_node = rounding_tolerance(separate(), chosen, runtime.eps) * (COMPLETE / SAFETY)
+        nodes = separate()
+        by_node = rounding_tolerance(nodes, chosen, runtime.eps) * (COMPLETE / SAFETY)
         tolerance = np.maximum(tolerance, by_node)
-    if network.needs_ranges:  # close to a singularity rounding may explain any difference
+        singular |= nodes.needs_ranges
+    if singular:  # close to a singularity rounding may explain any difference
         known = np.isfinite(tolerance).all(axis=1)
         if not known.any():
             raise ImportRefused(

@@ -99,6 +99,8 @@ def _lower_node(
             own = scope.formula_of(node)
             match = None if own is None else activation_of(own)
             multiply = None if pending else product_lowering_of(node)
+            if trace.separate and multiply is not None and node.op_type == "Log":
+                match = None  # the runtime computes log(sigmoid(z)) with sigmoid's rounding errors
             signals = lowering_of(node) is None or any(isinstance(a, Tensor) for a in arguments[1:])
             if match is None and multiply is not None and signals:
                 return _lowered_by(multiply, graph, position, arguments, trace)
