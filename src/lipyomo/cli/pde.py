@@ -39,11 +39,11 @@ def _run(path: Path, what: str, code: Callable[[], T]) -> T:
     try:
         with redirect_stdout(sys.stderr):
             return code()
-    except (LipyomoError, MemoryError):
+    except (LipyomoError, MemoryError, KeyboardInterrupt):
         raise
     except SystemExit:
         raise UsageError(f"--pde: {what} ends the program") from None
-    except Exception as problem:
+    except BaseException as problem:  # what a user's file raises may be of any class
         frames = walk_tb(problem.__traceback__)
         lines = [n for frame, n in frames if frame.f_code.co_filename == str(path)]
         where = f" in line {lines[-1]}" if lines else ""

@@ -36,6 +36,16 @@ AFFINE = {
     "mul-zero": (one("Mul", [2, 3], np.array([0.0, 1.0, 2.0])), [2, 3]),
     "div": (one("Div", [2, 3], draw(3)), [2, 3]),
     "neg": (one("Neg", [2, 3]), [2, 3]),
+    "lower": (one("Trilu", [2, 3, 3], upper=0), [2, 3, 3]),
+    "upper": (one("Trilu", [3, 4], np.array(-1)), [3, 4]),
+    **{
+        f"sums-{back}-{rest}": (
+            one("CumSum", [2, 3, 4], np.array(axis), reverse=back, exclusive=rest),
+            [2, 3, 4],
+        )
+        for axis, back, rest in ((1, 0, 0), (-1, 0, 1), (0, 1, 0), (2, 1, 1))
+    },
+    "sums-of-vector": (one("CumSum", [4], np.array([0])), [4]),
     "sum": (one("Sum", [2, 3], draw(3), draw(2, 3)), [2, 3]),
     "mean": (one("Mean", [2, 3], draw(3), draw(2, 3)), [2, 3]),
     "batchnorm": (

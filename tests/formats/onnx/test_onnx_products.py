@@ -35,7 +35,7 @@ def test_softmax_of_large_scores_is_exact_and_never_steep() -> None:
     assert found.upper == pytest.approx(steepest, rel=1e-5)
 
 
-@pytest.mark.parametrize("op", ["ReduceSumSquare", "ReduceL2", "ReduceLogSumExp"])
+@pytest.mark.parametrize("op", ["ReduceSumSquare", "ReduceProd", "ReduceL2", "ReduceLogSumExp"])
 @pytest.mark.parametrize("keepdims", [0, 1])
 def test_reductions(op: str, keepdims: int) -> None:
     agrees(one(op, [2, 3], axes=[1], keepdims=keepdims, opset=11), [2, 3])

@@ -55,6 +55,19 @@ MOVES = {
     "gather-scalar": (one("Gather", [4, 5], np.array(2)), [4, 5]),
     "gather-elements": (one("GatherElements", [2, 3], ints(1, 0, 1)[None], axis=0), [2, 3]),
     "gather-nd": (one("GatherND", [2, 3], np.array([[1, 2], [0, 0], [1, -3]])), [2, 3]),
+    "scatter-elements": (
+        one("ScatterElements", [2, 3], ints(1, -2)[None], np.array([[0.5, 0.25]]), axis=1),
+        [2, 3],
+    ),
+    "scatter-nd": (one("ScatterND", [2, 3], ints(1)[:, None], draw(1, 3)), [2, 3]),
+    "scatter-signal": (
+        model(
+            [helper.make_node("ScatterND", ["z", "i", "x"], ["y"])],
+            [1, 3],
+            {"z": draw(2, 3), "i": ints(1)[:, None]},
+        ),
+        [1, 3],
+    ),
     "expand": (one("Expand", [2, 1], ints(3, 1, 4)), [2, 1]),
     "tile": (one("Tile", [2, 3], ints(2, 1)), [2, 3]),
     "pad": (one("Pad", [2, 3], ints(0, 1, 2, 0), np.array(0.5)), [2, 3]),

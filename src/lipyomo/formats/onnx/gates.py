@@ -430,7 +430,7 @@ def _where(condition: Expanded, high: Expanded, low: Expanded) -> Expanded | Non
     margin = _sum(argument, _times(beyond, Fraction(-1)))
     if (above.function.name, term.function.name) != ("above", "softplus") or set(margin) != {ONE}:
         return None
-    jump = abs(factor) * math.log1p(math.exp(-min(abs(margin[ONE]), 700)))
+    jump = float(abs(factor)) * math.log1p(math.exp(-float(abs(margin[ONE]))))
     if high != _times(argument, factor) or margin[ONE] < 0 or jump > EXACT_TOLERANCE:
         return None
     return {Term(0, Function(CUT, term.function.argument)): factor}

@@ -12,7 +12,7 @@ NONLINEAR = {
     "Softmax", "LogSoftmax", "Exp", "Log", "Sqrt", "Reciprocal", "Pow", "Tan", "Sinh", "Cosh",
     "LayerNormalization", "InstanceNormalization", "GroupNormalization", "RMSNormalization",
     "LpNormalization", "LRN", "Normalizer", "LSTM", "GRU", "RNN", "LinearClassifier",
-    "ReduceL2", "ReduceSumSquare", "ReduceLogSumExp", "ReduceLogSum", "ReduceProd",
+    "ReduceL2", "ReduceSumSquare", "ReduceLogSumExp", "ReduceLogSum",
     "MeanVarianceNormalization",
 }  # fmt: skip
 """Operators that are neither piecewise linear nor an activation of single signals."""

@@ -82,6 +82,27 @@ def _mul(call: Call) -> Value:
     return (b if isinstance(b, Tensor) else Tensor.constant(b)).scale(a)
 
 
+@lowers("Trilu")
+def _trilu(call: Call) -> Value:
+    """One triangle of matrices, with zeros in place of the other."""
+    x = call.tensor(0)
+    shift = 0 if call.optional(1) is None else int(call.real(1, "the diagonal").reshape(()))
+    keep = np.triu if call.node.integer("upper", 1) else np.tril
+    return x.scale(keep(np.ones(x.shape), shift))
+
+
+@lowers("CumSum")
+def _cumulative_sum(call: Call) -> Value:
+    """Sums of the entries of an axis up to each of them."""
+    x, axis = call.tensor(0), int(call.real(1, "the axis").reshape(()))
+    budget().charge(2 * NUMBER * x.shape[axis] ** 2, f"sums along {x.shape[axis]:,} entries")
+    ones = np.ones((x.shape[axis], x.shape[axis]))
+    weight = np.triu(ones, call.node.integer("exclusive", 0))
+    moved = x.take(np.moveaxis(x.index, axis, -1))
+    sums = times_constant(moved, weight.T if call.node.integer("reverse", 0) else weight)
+    return sums.take(np.moveaxis(sums.index, -1, axis))
+
+
 @lowers("Div")
 def _div(call: Call) -> Value:
     """``a / b`` with a constant divisor."""

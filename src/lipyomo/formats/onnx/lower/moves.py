@@ -50,6 +50,14 @@ def move(call: Call) -> list[Value]:
     return moved(call, [0])
 
 
+@lowers("ScatterElements", "ScatterND")
+def scatter(call: Call) -> list[Value]:
+    """The first argument with entries of the third one at constant positions."""
+    if call.node.text("reduction", "none") != "none":
+        raise call.node.refuse("it reduces what it writes", "export it without a reduction")
+    return moved(call, [0, 2])
+
+
 @lowers("Split")
 def _split(call: Call) -> list[Value]:
     """Pieces along an axis, of given or equal sizes."""

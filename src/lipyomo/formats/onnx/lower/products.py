@@ -20,7 +20,7 @@ from lipyomo.formats.onnx.lower.affine_maps import constant_times, plus, times_c
 from lipyomo.formats.onnx.lower.reductions import grouped, sum_of
 from lipyomo.formats.onnx.lower.registry import Call, Value, multiplies
 from lipyomo.networks.activations import Activation, Exp, Log, Power
-from lipyomo.networks.building.affine import Tensor
+from lipyomo.networks.building.affine import Tensor, tree
 from lipyomo.networks.building.multiply import entrywise_product
 from lipyomo.networks.building.trace import Trace
 
@@ -80,6 +80,14 @@ for _operator, _kind in (("Exp", Exp()), ("Log", Log()), ("Sqrt", ROOT)):
 def reciprocal(call: Call) -> Value:
     """``1 / x``, as a single power if x is a square root."""
     return power(call.trace, call.tensor(0), -1.0)
+
+
+@multiplies("ReduceProd")
+def reduce_product(call: Call) -> Value:
+    """Product of entries, as a balanced tree."""
+    x, shape = grouped(call)
+    factors = [x.take(place) for place in x.index.T]
+    return tree(factors, lambda a, b: entrywise_product(call.trace, a, b)).reshaped(shape)
 
 
 # -- matrices -------------------------------------------------------------------------------------
