@@ -19,7 +19,7 @@ from lipyomo.analyses.maps.measure import PatternNorms
 from lipyomo.analyses.maps.params import PARAMS
 from lipyomo.analyses.maps.pieces import Pieces, with_sides
 from lipyomo.analyses.maps.result import statuses
-from lipyomo.analyses.maps.stages import Bounding, Job
+from lipyomo.analyses.maps.stages import BoundingConstants, Job
 from lipyomo.base.errors import LipyomoError
 
 NORMS = [
@@ -223,7 +223,7 @@ def test_batches_alone_are_never_wrong(seed: int, kind: str) -> None:
     low = rng.uniform(-1, 0.5, (20, 3))
     high = np.minimum(low + rng.uniform(0.01, 0.5, (20, 1)), 1.0)
     for effort in (1, 3, 30):
-        bounding = Bounding(problem, 0.0, replace(PARAMS, effort=effort, slice=7))
+        bounding = BoundingConstants(problem, 0.0, replace(PARAMS, effort=effort, slice=7))
         ends = bounding(Job(low, high))
         assert (ends.lower <= ends.upper * (1 + 1e-12)).all()
         for k in range(20):
@@ -343,7 +343,9 @@ def test_kinks_on_faces_are_settled_without_a_search() -> None:
     weight = [[1.0, 0.0], [0.0, 0.7], [0.3, 0.3], [1.0, 1.0]]
     network = networks.relu([weight, [[1.0, 3.0, -2.0, 5.0]]], [[-0.5, -0.35, -0.3, 7.0], [0.0]])
     cells = grid(0.0, 1.0, (4, 4))
-    ends = Bounding(LipschitzProblem(network, Box(0, 1, 2)), 0.0)(Job(cells.lower, cells.upper))
+    ends = BoundingConstants(LipschitzProblem(network, Box(0, 1, 2)), 0.0)(
+        Job(cells.lower, cells.upper)
+    )
     for k in range(len(cells)):
         truth = oracle.exact_constant(LipschitzProblem(network, cells.box(k)))
         assert ends.upper[k] == pytest.approx(truth, rel=1e-6)

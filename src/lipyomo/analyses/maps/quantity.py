@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from lipyomo.analyses.maps.cells import Cells
-from lipyomo.analyses.maps.ends import Ends
-from lipyomo.analyses.maps.stages import Bounding, Job, Searched, Searching
+from lipyomo.analyses.maps.stages import Bounding, BoundingConstants, Job, Searched, Searching
 from lipyomo.analyses.maps.values import (
     BoundingValues,
     SearchingValues,
@@ -20,17 +19,6 @@ from lipyomo.methods.registry import get_method
 from lipyomo.problems.problem import LipschitzProblem
 
 
-class Bounds(Protocol):
-    """Bounds many cells together, for problems that it supports."""
-
-    @property
-    def able(self) -> bool:
-        """Whether cells of the problem can be bounded together."""
-
-    def __call__(self, job: Job) -> Ends:
-        """Bound the cells of a job."""
-
-
 @dataclass(frozen=True)
 class Quantity:
     """The quantity of a map.
@@ -39,7 +27,7 @@ class Quantity:
     ----------
     name : str
     bounding : callable
-        Makes the `Bounds` that bounds cells together.
+        Makes the `Bounding` that bounds cells together.
     searching : callable
         Makes the function that searches a cell.
     refusal : callable
@@ -49,7 +37,7 @@ class Quantity:
     """
 
     name: str
-    bounding: Callable[..., Bounds]
+    bounding: Callable[..., Bounding]
     searching: Callable[..., Callable[[Job], Searched]]
     refusal: Callable[[LipschitzProblem], str | None]
     scale: Callable[[LipschitzProblem, Cells], float]
@@ -59,7 +47,7 @@ def _refusal(problem: LipschitzProblem) -> str | None:
     return get_method("bnb").refusal(problem)
 
 
-CONSTANTS = Quantity("constants", Bounding, Searching, _refusal, lambda problem, cells: 0.0)
+CONSTANTS = Quantity("constants", BoundingConstants, Searching, _refusal, lambda *_: 0.0)
 VALUES = Quantity("values", BoundingValues, SearchingValues, refusal_of_values, scale_of_values)
 
 

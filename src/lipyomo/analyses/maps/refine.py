@@ -13,10 +13,10 @@ import numpy.typing as npt
 from lipyomo.analyses.maps.cells import Cells, halved_cells
 from lipyomo.analyses.maps.ends import Ends, joined_ends
 from lipyomo.analyses.maps.params import PARAMS
-from lipyomo.analyses.maps.quantity import CONSTANTS, Bounds, quantity
+from lipyomo.analyses.maps.quantity import CONSTANTS, quantity
 from lipyomo.analyses.maps.result import CellMap, statuses
 from lipyomo.analyses.maps.run import MapKeywords, MapSettings, cells_for, over_all
-from lipyomo.analyses.maps.stages import Job, answers, shares
+from lipyomo.analyses.maps.stages import Bounding, Job, answers, shares
 from lipyomo.analyses.maps.store import check_new_map, finished_map, store_of
 from lipyomo.base.arguments import real_number, whole_number
 from lipyomo.base.arrays import BoolArray, FloatArray
@@ -137,7 +137,7 @@ class _Some(NamedTuple):
         return _Some(self.cells.take(index), ends.take(index))
 
 
-def _bounded(pool: Workers[Job, Ends], bounding: Bounds, cells: Cells) -> Ends:
+def _bounded(pool: Workers[Job, Ends], bounding: Bounding, cells: Cells) -> Ends:
     """Bound each cell with little effort."""
     parts = shares(PARAMS, len(cells), pool.count)
     jobs = (Job(cells.lower[part], cells.upper[part]) for part in parts)

@@ -10,6 +10,7 @@ all once it is proved empty.  Boxes with more unstable units are bisected.  What
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from itertools import count
 from typing import NamedTuple
 
@@ -18,11 +19,14 @@ import numpy as np
 from lipyomo.analyses.maps.cells import halved_cells
 from lipyomo.analyses.maps.ends import Ends, Narrowing
 from lipyomo.analyses.maps.inside import inside
+from lipyomo.analyses.maps.measure import PatternNorms
+from lipyomo.analyses.maps.params import Params
 from lipyomo.analyses.maps.pieces import Pieces, with_sides
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.numerics.exact import affine_value
 from lipyomo.networks.phases import LEFT, OPEN, RIGHT
+from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.relaxations.linear.layers import PhaseBatch, Stack
 from lipyomo.relaxations.linear.preactivation import propagate
 
@@ -65,14 +69,37 @@ class CellParts(NamedTuple):
         return CellParts(*halved_cells(self.low, self.high), *rest)
 
 
-def bound_cells(pieces: Pieces, low: FloatArray, high: FloatArray, clock: Clock) -> Ends:
-    """Bound the cells ``low <= x <= high``, both (n, d), by bisection as far as it pays.
+class PatternCells:
+    """Bounds the constants of cells of a piecewise-linear network.
 
-    Rounding: bounds are norms plus their error bounds, for phases that hold on the whole box.
+    Parameters
+    ----------
+    problem : LipschitzProblem
+        Without frozen inputs, over a box that contains all cells.
+    gap : float
+    params : Params
     """
-    cells = Narrowing(low, high, max(pieces.gap, pieces.params.slack))
-    narrow(cells, pieces, low, high, clock)
-    return cells.ends
+
+    def __init__(self, problem: LipschitzProblem, gap: float, params: Params) -> None:
+        self._norms, self._gap, self._params = PatternNorms(problem), gap, params
+
+    @property
+    def able(self) -> bool:
+        """Whether cells with the problem's norms can be bounded together."""
+        return self._norms.able(self._params.inputs)
+
+    @cached_property
+    def _pieces(self) -> Pieces:
+        return Pieces(self._norms, self._gap, self._params)
+
+    def bounded(self, low: FloatArray, high: FloatArray, clock: Clock) -> Ends:
+        """Bound the cells ``low <= x <= high``, both (n, d), by bisection as far as it pays.
+
+        Rounding: bounds are norms plus their error bounds, for phases that hold on the whole box.
+        """
+        cells = Narrowing(low, high, max(self._gap, self._params.slack))
+        narrow(cells, self._pieces, low, high, clock)
+        return cells.ends
 
 
 def narrow(

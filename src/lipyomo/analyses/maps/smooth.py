@@ -7,7 +7,7 @@ of its own search, whose boxes are bounded together with those of other cells.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from itertools import count
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ from lipyomo.analyses.maps.params import Params
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.numerics.rounding import gamma
+from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.search.spaces.boxes.bound import (
     Bounded,
     bounded,
@@ -26,7 +27,7 @@ from lipyomo.search.spaces.boxes.bound import (
     with_decided_signs,
 )
 from lipyomo.search.spaces.boxes.boxes import Boxes
-from lipyomo.search.spaces.boxes.context import Context
+from lipyomo.search.spaces.boxes.context import Context, Question
 from lipyomo.search.spaces.boxes.gradient import enclosed
 from lipyomo.search.spaces.boxes.relax import relaxed
 from lipyomo.search.spaces.boxes.split import cut, halved
@@ -34,19 +35,38 @@ from lipyomo.search.spaces.boxes.values import steepest_pairs
 from lipyomo.search.spaces.bundle import joined
 
 
-def bound_smooth_cells(
-    context: Context, low: FloatArray, high: FloatArray, clock: Clock, params: Params
-) -> Ends:
-    """Bound the cells ``low <= x <= high``, both (n, d), to the gap of the context's question."""
-    narrowing = Narrowing(low, high, max(context.question.gap, params.slack))
-    boxes = Boxes.over(context, low, high)
-    cell = np.repeat(np.arange(len(low)), len(boxes) // len(low))
-    if not context.targets.euclidean:
-        starts = range(0, len(boxes), context.batches.chunk)
-        parts = (boxes.take(slice(at, at + context.batches.chunk)) for at in starts)
-        boxes = joined([_signed(context, part) for part in parts])
-    steps = BoxSteps(partial(bounded, context), partial(_attained, context), context.batches.chunk)
-    return narrowed_cells(context, steps, narrowing, (boxes, cell), clock, params)
+class SmoothCells:
+    """Bounds the constants of cells of a network with smooth units.
+
+    Parameters
+    ----------
+    problem : LipschitzProblem
+        Without frozen inputs, over a box that contains all cells.
+    gap : float
+    params : Params
+    """
+
+    able = True
+
+    def __init__(self, problem: LipschitzProblem, gap: float, params: Params) -> None:
+        self._question, self._params = Question(problem, gap), params
+
+    @cached_property
+    def _context(self) -> Context:
+        return Context.of(self._question)
+
+    def bounded(self, low: FloatArray, high: FloatArray, clock: Clock) -> Ends:
+        """Bound the cells ``low <= x <= high``, both (n, d), to the gap."""
+        context, params = self._context, self._params
+        chunk = context.batches.chunk
+        narrowing = Narrowing(low, high, max(self._question.gap, params.slack))
+        boxes = Boxes.over(context, low, high)
+        cell = np.repeat(np.arange(len(low)), len(boxes) // len(low))
+        if not context.targets.euclidean:
+            parts = (boxes.take(slice(at, at + chunk)) for at in range(0, len(boxes), chunk))
+            boxes = joined([_signed(context, part) for part in parts])
+        steps = BoxSteps(partial(bounded, context), partial(_attained, context), chunk)
+        return narrowed_cells(context, steps, narrowing, (boxes, cell), clock, params)
 
 
 class BoxSteps(NamedTuple):

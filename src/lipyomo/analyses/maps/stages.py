@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple, TypeVar
 
@@ -12,20 +13,18 @@ import numpy as np
 
 from lipyomo.analyses.api import solve
 from lipyomo.analyses.maps.ends import Ends
-from lipyomo.analyses.maps.measure import PatternNorms
 from lipyomo.analyses.maps.params import PARAMS, Params
-from lipyomo.analyses.maps.pieces import Pieces
-from lipyomo.analyses.maps.relu import bound_cells
-from lipyomo.analyses.maps.smooth import bound_smooth_cells
+from lipyomo.analyses.maps.relu import PatternCells
+from lipyomo.analyses.maps.smooth import SmoothCells
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.errors import LipyomoError
 from lipyomo.base.system.parallel import UNKNOWN, Workers
 from lipyomo.problems.domains import Box
 from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.reductions.reduction import Reduction
 from lipyomo.problems.result import Point, Status
 from lipyomo.problems.settings import Settings
-from lipyomo.search.spaces.boxes.context import Context, Question
 
 Value = TypeVar("Value")
 
@@ -45,8 +44,8 @@ class Job(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Bounding:
-    """Bounds the constants of many cells together.
+class Bounding(ABC):
+    """Bounds a quantity of many cells together.
 
     Parameters
     ----------
@@ -57,7 +56,7 @@ class Bounding:
     stop : callable, optional
         Polled regularly.
     scale : float, optional
-        Not used for constants.
+        The gap is relative to this if a smaller value is attained; not used for constants.
     """
 
     problem: LipschitzProblem
@@ -66,37 +65,51 @@ class Bounding:
     stop: Callable[[], bool] | None = None
     scale: float = 0.0
 
-    @cached_property
-    def _pieces(self) -> Pieces:
-        return Pieces(self._norms, self.gap, self.params)
-
-    @cached_property
-    def _norms(self) -> PatternNorms:
-        return PatternNorms(self.problem.reduced.problem)
-
-    @cached_property
-    def _context(self) -> Context:
-        return Context.of(Question(self.problem.reduced.problem, self.gap))
+    @property
+    @abstractmethod
+    def able(self) -> bool:
+        """Whether cells can be bounded together; otherwise each cell is searched."""
 
     @property
-    def able(self) -> bool:
-        """Whether cells with the problem's norms can be bounded together."""
-        return self.problem.network.smooth or self._norms.able(self.params.inputs)
+    @abstractmethod
+    def _reduction(self) -> Reduction:
+        """The reduction that eliminates frozen inputs."""
+
+    @abstractmethod
+    def _bounded(self, low: FloatArray, high: FloatArray, clock: Clock) -> Ends:
+        """Bound the cells ``low <= x <= high``, both (n, d'), of the reduced network."""
 
     def __call__(self, job: Job) -> Ends:
         """Bound the cells of a job, given in the problem's inputs."""
-        reduced, clock = self.problem.reduced, Clock(job.seconds, self.stop)
+        reduced, clock = self._reduction, Clock(job.seconds, self.stop)
         low, high = (np.ascontiguousarray(end[:, reduced.moving]) for end in job[:2])
-        if self.problem.network.smooth:
-            ends = bound_smooth_cells(self._context, low, high, clock, self.params)
-        else:
-            ends = bound_cells(self._pieces, low, high, clock)
+        ends = self._bounded(low, high, clock)
         points = np.repeat(reduced.values[None], len(low), axis=0)
         points[:, reduced.moving] = ends.points
-        rests = np.zeros(points.shape)
-        rests[:, reduced.moving] = ends.rests
+        return Ends.at(ends.lower, ends.upper, points)
+
+
+class BoundingConstants(Bounding):
+    """Bounds the constants of many cells together."""
+
+    @cached_property
+    def _cells(self) -> SmoothCells | PatternCells:
+        kind = SmoothCells if self.problem.network.smooth else PatternCells
+        return kind(self.problem.reduced.problem, self.gap, self.params)
+
+    @property
+    def able(self) -> bool:
+        """See `Bounding`."""
+        return self._cells.able
+
+    @property
+    def _reduction(self) -> Reduction:
+        return self.problem.reduced
+
+    def _bounded(self, low: FloatArray, high: FloatArray, clock: Clock) -> Ends:
+        ends = self._cells.bounded(low, high, clock)
         lower = np.maximum(ends.lower - self.problem.rounding, 0.0)
-        return Ends(lower, ends.upper + self.problem.underflow, points, rests)
+        return replace(ends, lower=lower, upper=ends.upper + self.problem.underflow)
 
 
 @dataclass(frozen=True, eq=False)

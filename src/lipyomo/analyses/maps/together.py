@@ -10,7 +10,7 @@ import numpy as np
 from lipyomo.analyses.maps.cells import Cells
 from lipyomo.analyses.maps.ends import Ends
 from lipyomo.analyses.maps.params import PARAMS
-from lipyomo.analyses.maps.stages import Bounding, Job, shares
+from lipyomo.analyses.maps.stages import BoundingConstants, Job, shares
 from lipyomo.base.clock import Clock
 from lipyomo.base.errors import LipyomoError
 from lipyomo.base.system.parallel import Workers
@@ -57,7 +57,7 @@ def answered_together(
         )
         try:
             over = problems[places[0]].over(Cells(low, high).hull)
-            bounding = Bounding(over, settings.gap)
+            bounding = BoundingConstants(over, settings.gap)
             if get_method(EXACT).refusal(over) is not None or not bounding.able:
                 continue
         except LipyomoError:  # solving each problem alone raises it again

@@ -6,17 +6,15 @@ signs are bounded on its halves, as in the search (`lipyomo.search.objectives.sm
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property, partial
 
 import numpy as np
 
 from lipyomo.analyses.maps.cells import Cells
 from lipyomo.analyses.maps.ends import Ends, Narrowing
-from lipyomo.analyses.maps.params import PARAMS, Params
 from lipyomo.analyses.maps.smooth import BoxSteps, narrowed_cells
-from lipyomo.analyses.maps.stages import Job, Searched, Searching
+from lipyomo.analyses.maps.stages import Bounding, Job, Searched, Searching
 from lipyomo.analyses.questions.largest import largest_value
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.clock import Clock
@@ -41,31 +39,12 @@ from lipyomo.search.spaces.boxes.context import Context, Question
 from lipyomo.search.spaces.bundle import joined
 
 
-@dataclass(frozen=True, eq=False)
-class BoundingValues:
-    """Bounds ``sup |f|`` of many cells together.
-
-    Parameters
-    ----------
-    problem : LipschitzProblem
-        The problem over a box that contains all cells; its output norm is that of the values.
-    gap : float
-    params : Params, optional
-    stop : callable, optional
-        Polled regularly.
-    scale : float, optional
-        The gap is relative to this if a smaller value is attained.
-    """
-
-    problem: LipschitzProblem
-    gap: float
-    params: Params = field(default=PARAMS)
-    stop: Callable[[], bool] | None = None
-    scale: float = 0.0
+class BoundingValues(Bounding):
+    """Bounds ``sup |f|`` of many cells together, in the norm of the problem's outputs."""
 
     @property
     def able(self) -> bool:
-        """Whether cells can be bounded together; otherwise each cell is searched."""
+        """See `Bounding`."""
         if not self.problem.network.smooth or self.problem.dual_vertices is None:
             return False
         return bool(self._reduction.moving.any() and self._reduction.network.hidden)
@@ -85,20 +64,14 @@ class BoundingValues:
         domain = domain if reduced.moving.all() else domain.restrict(reduced.moving)
         return Context.of(Question(LipschitzProblem(reduced.network, domain, output_norm="linf")))
 
-    def __call__(self, job: Job) -> Ends:
-        """Bound the cells of a job, given in the problem's inputs."""
-        reduced, clock = self._reduction, Clock(job.seconds, self.stop)
-        low, high = (np.ascontiguousarray(end[:, reduced.moving]) for end in job[:2])
+    def _bounded(self, low: FloatArray, high: FloatArray, clock: Clock) -> Ends:
         slack, scale = max(self.gap, self.params.slack), self.scale if self.gap else 0.0
         narrowing = Narrowing(low, high, slack, scale=scale)
         context = self._context
         bounded, sizes = partial(bounded_rows, context), partial(_sizes, context)
         steps = BoxSteps(bounded, sizes, boxes_at_a_time(context))
         start = _begun(context, narrowing, (low, high))
-        ends = narrowed_cells(context, steps, narrowing, start, clock, self.params)
-        points = np.repeat(reduced.values[None], len(low), axis=0)
-        points[:, reduced.moving] = ends.points
-        return Ends.at(ends.lower, ends.upper, points)
+        return narrowed_cells(context, steps, narrowing, start, clock, self.params)
 
 
 def refusal_of_values(problem: LipschitzProblem) -> str | None:

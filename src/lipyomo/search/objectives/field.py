@@ -21,19 +21,17 @@ from lipyomo.networks.phases import LEFT, OPEN, RIGHT, flat, open_phases
 from lipyomo.primal.regions.full import examine
 from lipyomo.primal.regions.margin import Interior
 from lipyomo.primal.regions.value import around, derivatives_at, value_at
-from lipyomo.problems.domains import Domain
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.relaxations.linear.layers import Stack, by_layer
 from lipyomo.relaxations.linear.preactivation import propagate
 from lipyomo.search.engine.protocol import Incumbent
 from lipyomo.search.objectives.context import ValueQuestion
-from lipyomo.search.objectives.smooth import Value
+from lipyomo.search.objectives.smooth import Value, context_of
 from lipyomo.search.spaces.boxes.above import Above
 from lipyomo.search.spaces.boxes.bound import Bounded, under
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.collapse import collapsed
 from lipyomo.search.spaces.boxes.context import Context
-from lipyomo.search.spaces.boxes.context import Question as BoxQuestion
 from lipyomo.search.spaces.boxes.relax import relaxed
 from lipyomo.search.spaces.boxes.relaxation import Relaxation
 
@@ -205,8 +203,3 @@ def as_units(network: Network) -> Network:
     m = network.output_dim
     outputs = Layer(network.head.weight, network.head.bias)
     return Network([*network.hidden, outputs, Layer(np.eye(m), np.zeros(m))])
-
-
-def context_of(network: Network, domain: Domain) -> Context:
-    """Make the context of a network on boxes of a domain, without directions."""
-    return Context.of(BoxQuestion(LipschitzProblem(network, domain, "linf", "linf")))

@@ -15,7 +15,8 @@ import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.primal.regions.value import value_at
-from lipyomo.search.objectives.field import Along, FieldQuestion, as_units, context_of
+from lipyomo.search.objectives.field import Along, FieldQuestion, as_units
+from lipyomo.search.objectives.smooth import context_of
 from lipyomo.search.spaces.boxes.above import Above
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.relax import relaxed

@@ -12,6 +12,8 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
+from lipyomo.networks.network import Network
+from lipyomo.problems.domains import Domain
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.search.engine.protocol import Incumbent
 from lipyomo.search.objectives.context import ValueQuestion
@@ -20,11 +22,21 @@ from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.collapse import collapsed
 from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.boxes.context import Question as BoxQuestion
-from lipyomo.search.spaces.boxes.objective import Objective
+from lipyomo.search.spaces.boxes.objective import Asked, Objective
 from lipyomo.search.spaces.boxes.relax import relaxed
 
 
-class Value(Objective):
+class Undirected(Objective[Asked]):
+    """An objective without directions: its search starts with a single box."""
+
+    def whole(self) -> Boxes:
+        """See `Objective`."""
+        whole = super().whole().take(slice(0, 1))
+        still = np.zeros_like(whole.v_low)
+        return replace(whole, v_low=still, v_high=still)
+
+
+class Value(Undirected[ValueQuestion]):
     """The value ``c . f`` of a network with smooth units.
 
     Parameters
@@ -37,12 +49,12 @@ class Value(Objective):
     def __init__(self, question: ValueQuestion, context: Context | None = None) -> None:
         if context is None:
             network = question.network.with_functional(question.row)
-            context = Context.of(BoxQuestion(LipschitzProblem(network, question.domain)))
+            context = context_of(network, question.domain)
         super().__init__(question, context)
 
     def cutoff(self, value: float) -> float:
         """See `Objective`."""
-        return float(self.question.cutoff(value))
+        return self.question.cutoff(value)
 
     def bounded(self, boxes: Boxes, cutoff: float) -> Bounded:
         """See `Objective`."""
@@ -50,28 +62,24 @@ class Value(Objective):
 
     def values(self, points: FloatArray) -> FloatArray:
         """See `Objective`."""
-        return np.asarray(self.question.values(points))
+        return self.question.values(points)
 
     def challenged(self, best: Incumbent, point: FloatArray) -> Incumbent:
         """See `Objective`."""
-        found: Incumbent = self.question.challenged(best, point)
-        return found
-
-    def whole(self) -> Boxes:
-        """See `Objective`; a single box, without directions."""
-        whole = super().whole().take(slice(0, 1))
-        still = np.zeros_like(whole.v_low)
-        return replace(whole, v_low=still, v_high=still)
+        return self.question.challenged(best, point)
 
     def first(self, rng: np.random.Generator, clock: Clock) -> Incumbent:
         """See `Objective`."""
-        found: Incumbent = self.question.first(rng, clock)
-        return found
+        return self.question.first(rng, clock)
 
     def improved(self, best: Incumbent, boxes: Boxes, clock: Clock) -> Incumbent:
         """See `Objective`."""
-        found: Incumbent = self.question.ascended(boxes.middle, clock, best)
-        return found
+        return self.question.ascended(boxes.middle, clock, best)
+
+
+def context_of(network: Network, domain: Domain) -> Context:
+    """Make the context of a network on boxes of a domain, without directions."""
+    return Context.of(BoxQuestion(LipschitzProblem(network, domain, "linf", "linf")))
 
 
 def bounded_by_value(context: Context, boxes: Boxes, cutoff: float) -> Bounded:

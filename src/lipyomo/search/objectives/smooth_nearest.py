@@ -19,12 +19,12 @@ from lipyomo.search.engine.protocol import Incumbent, OnRootProgress
 from lipyomo.search.objectives.context import ValueQuestion
 from lipyomo.search.objectives.halfspace import shortest_steps, steps_of
 from lipyomo.search.objectives.nearest import NearestQuestion, confirmed_point, met
-from lipyomo.search.objectives.smooth import Value, bounded_by_value
+from lipyomo.search.objectives.smooth import Undirected, bounded_by_value, context_of
 from lipyomo.search.spaces.boxes.bound import Bounded
 from lipyomo.search.spaces.boxes.boxes import Boxes
 
 
-class Distance(Value):
+class Distance(Undirected[NearestQuestion]):
     """Minus the least distance at which ``c . f`` is positive.
 
     Parameters
@@ -39,8 +39,9 @@ class Distance(Value):
         reach = question.around.reach(question.most)
         whole = Box(reach.low, reach.high)  # the ball is respected by the distances
         self._value = ValueQuestion(question.network, question.row, whole, params=question.params)
-        super().__init__(self._value)
-        self.question, self._start = question, start or Incumbent()
+        network = question.network.with_functional(question.row)
+        super().__init__(question, context_of(network, whole))
+        self._start = start or Incumbent()
 
     def cutoff(self, value: float) -> float:
         """See `Objective`."""

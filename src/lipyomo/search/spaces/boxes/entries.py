@@ -49,7 +49,7 @@ class EntriesQuestion:
     enough: float
 
 
-class Entries(Objective):
+class Entries(Objective[EntriesQuestion]):
     """The largest excess of all entries.
 
     Parameters
@@ -76,7 +76,7 @@ class Entries(Objective):
 
     def cutoff(self, value: float) -> float:
         """See `Objective`."""
-        return float(self.question.enough)
+        return self.question.enough
 
     def _known_of(self, boxes: Boxes) -> tuple[FloatArray, FloatArray]:
         """Return the known values of the boxes' entries, and their tolerances, (N,) each."""

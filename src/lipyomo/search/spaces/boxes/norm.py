@@ -22,7 +22,7 @@ from lipyomo.search.spaces.boxes.values import slopes_at
 from lipyomo.search.spaces.bundle import joined
 
 
-class Norm(Objective):
+class Norm(Objective[Question]):
     """The Jacobian's norm.
 
     Parameters

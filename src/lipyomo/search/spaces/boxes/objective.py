@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -16,13 +16,15 @@ from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.bundle import joined
 
+Asked = TypeVar("Asked")
 
-class Objective(ABC):
+
+class Objective(ABC, Generic[Asked]):
     """An objective of the search over boxes; pickling it keeps its question only.
 
     Parameters
     ----------
-    question : object
+    question : Asked
         Picklable; the objective can be made from it alone.
     context : Context
         The context in which boxes are bounded.
@@ -36,7 +38,7 @@ class Objective(ABC):
     least = -math.inf
     """A lower bound of all values."""
 
-    def __init__(self, question: Any, context: Context) -> None:
+    def __init__(self, question: Asked, context: Context) -> None:
         self.question, self.context = question, context
         self.known: Any = None
 

@@ -65,7 +65,7 @@ class Pipeline(Searching[Boxes, Task]):
     seed : int, optional
     """
 
-    def __init__(self, objective: Objective, seed: int = 0) -> None:
+    def __init__(self, objective: Objective[Any], seed: int = 0) -> None:
         keep_memory()
         self._objective, self._context = objective, objective.context
         self._rng = np.random.default_rng(seed)
