@@ -38,7 +38,7 @@ from lipyomo.primal.heuristics.landscape import (
     towards,
 )
 from lipyomo.primal.heuristics.params import PARAMS, Params
-from lipyomo.primal.heuristics.population import Population, replace_worst
+from lipyomo.primal.heuristics.population import Moves, Population
 from lipyomo.primal.heuristics.walks import Walks, set_out, solves_regions_of, walk
 from lipyomo.primal.regions.witness import unbeaten, witness_near, witness_of_pattern
 from lipyomo.problems.norms import DUAL, ONE_BY_ONE, vector_norm
@@ -190,7 +190,7 @@ class LocalSearch:
                 walks, points = walk(self._land, walks, population.points, tried, rng, budget)
                 population = replace(population, points=points)
             else:
-                population = replace_worst(self._land, population, tried, rng, budget)
+                population = Moves(self._land, tried, rng, budget).improved(population)
             found = population.points
             best = state.best.with_points(found.points, found.values, self._params.population)
             state = replace(state, best=best, population=population, walks=walks)

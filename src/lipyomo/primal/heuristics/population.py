@@ -13,6 +13,7 @@ from itertools import islice
 
 import numpy as np
 
+from lipyomo.base.arrays import FloatArray
 from lipyomo.primal.heuristics.ascent import pulled_inside
 from lipyomo.primal.heuristics.evaluate import GROWTH
 from lipyomo.primal.heuristics.landscape import (
@@ -48,121 +49,101 @@ class Population:
     move: int = 0
 
 
-Move = Callable[[Landscape, GoodPoints, Tried, np.random.Generator, SearchBudget], GoodPoints]
+@dataclass(frozen=True, eq=False)
+class Moves:
+    """The moves that improve a population.
 
-
-def replace_worst(
-    land: Landscape,
-    population: Population,
-    tried: Tried,
-    rng: np.random.Generator,
-    budget: SearchBudget,
-) -> Population:
-    """Improve a population until a turn, which is once through `MOVES`, gains nothing.
-
-    If the budget runs out, the turn is continued with the next one.
+    Attributes
+    ----------
+    land : Landscape
+    tried : Tried
+        The patterns that were tried already.
+    rng : Generator
+    budget : SearchBudget
     """
-    while not population.idle and not budget.over:
-        points = MOVES[population.move](land, population.points, tried, rng, budget)
-        move = (population.move + 1) % len(MOVES)
-        population = replace(population, points=points, move=move)
-        if move == 0:
-            idle = points.best <= population.top
-            population = replace(population, idle=idle, top=points.best)
-    return population
 
+    land: Landscape
+    tried: Tried
+    rng: np.random.Generator
+    budget: SearchBudget
 
-def _evolve(
-    land: Landscape,
-    points: GoodPoints,
-    tried: Tried,
-    rng: np.random.Generator,
-    budget: SearchBudget,
-) -> GoodPoints:
-    """Do one generation of perturbed and recombined points."""
-    if budget.over:
-        return points
-    count = land.costs.children
-    parents = points.parents(rng, count)
-    children = perturbed(land, parents, rng)
-    children[: count // 4] += towards(points, parents[: count // 4], -0.5, 1.5, rng)
-    if not np.isfinite(land.width).any():
-        children[-(count // 8) :] *= 10.0 ** rng.uniform(-1.0, 1.0, (count // 8, 1))
-    inside = pulled_inside(land.problem.domain, children, parents)
-    return land.with_points(points, inside, budget, land.best_functionals(points, budget))
+    def improved(self, population: Population) -> Population:
+        """Improve a population until a turn, which is once through `ORDER`, gains nothing.
 
+        If the budget runs out, the turn is continued with the next one.
+        """
+        while not population.idle and not self.budget.over:
+            points = ORDER[population.move](self, population.points)
+            move = (population.move + 1) % len(ORDER)
+            population = replace(population, points=points, move=move)
+            if move == 0:
+                idle = points.best <= population.top
+                population = replace(population, idle=idle, top=points.best)
+        return population
 
-def _cross(
-    index: int,
-    land: Landscape,
-    points: GoodPoints,
-    tried: Tried,
-    rng: np.random.Generator,
-    budget: SearchBudget,
-) -> GoodPoints:
-    """Step from a good point across the kinks of units."""
-    if budget.over or index >= len(points.values) or not land.costs.flips:
-        return points
-    crossed = crossings(land, points.points[index], rng)
-    return land.with_points(points, crossed, budget, land.best_functionals(points, budget))
-
-
-def _flip_best(
-    land: Landscape,
-    points: GoodPoints,
-    tried: Tried,
-    rng: np.random.Generator,
-    budget: SearchBudget,
-) -> GoodPoints:
-    """Flip units at the best point as long as this improves it."""
-    while True:
-        best, points = points.best, _flip(land, points, 0, land.params.flips, tried, budget)
-        if not points.best > best:
+    def evolve(self, points: GoodPoints) -> GoodPoints:
+        """Do one generation of perturbed and recombined points."""
+        land, rng = self.land, self.rng
+        if self.budget.over:
             return points
+        count = land.costs.children
+        parents = points.parents(rng, count)
+        children = perturbed(land, parents, rng)
+        children[: count // 4] += towards(points, parents[: count // 4], -0.5, 1.5, rng)
+        if not np.isfinite(land.width).any():
+            children[-(count // 8) :] *= 10.0 ** rng.uniform(-1.0, 1.0, (count // 8, 1))
+        return self._with(points, pulled_inside(land.problem.domain, children, parents))
 
+    def cross(self, points: GoodPoints, index: int = 0) -> GoodPoints:
+        """Step from a good point across the kinks of units."""
+        if self.budget.over or index >= len(points.values) or not self.land.costs.flips:
+            return points
+        return self._with(points, crossings(self.land, points.points[index], self.rng))
 
-def _flip_other(
-    land: Landscape,
-    points: GoodPoints,
-    tried: Tried,
-    rng: np.random.Generator,
-    budget: SearchBudget,
-) -> GoodPoints:
-    """Flip units at another point of the population."""
-    if len(points.values) < 2:
-        return points
-    index = 1 + int(rng.integers(len(points.values) - 1))
-    return _flip(land, points, index, 2, tried, budget)
+    def _with(self, points: GoodPoints, more: FloatArray) -> GoodPoints:
+        functionals = self.land.best_functionals(points, self.budget)
+        return self.land.with_points(points, more, self.budget, functionals)
 
+    def flip_best(self, points: GoodPoints) -> GoodPoints:
+        """Flip units at the best point as long as this improves it."""
+        while True:
+            best, points = points.best, self._flip(points, 0, self.land.params.flips)
+            if not points.best > best:
+                return points
 
-def _flip(
-    land: Landscape, points: GoodPoints, index: int, most: int, tried: Tried, budget: SearchBudget
-) -> GoodPoints:
-    """Search for a region with one unit flipped that is better than the best so far."""
-    if budget.over or not land.costs.flips:
-        return points
-    network, best = land.problem.network, points.best
-    patterns = network.pattern(points.points[index : index + 1])
-    flipped, values = land.flipped(patterns, land.best_functionals(points, budget), budget)
-    order = np.argsort(-values, kind="stable")
-    better = order[values[order] > best * GROWTH]
-    for k in islice(tried.first(flipped, better), most):
-        if budget.clock.expired:
-            break
-        budget.spend(land.costs.program_points)
-        found = interior_point(network, land.problem.domain, tuple(on[k] for on in flipped))
-        if found.margin > 0:
-            points = land.with_points(points, found.x[None, :], budget)
-            if points.best > best:
+    def flip_other(self, points: GoodPoints) -> GoodPoints:
+        """Flip units at another point of the population."""
+        if len(points.values) < 2:
+            return points
+        return self._flip(points, 1 + int(self.rng.integers(len(points.values) - 1)), 2)
+
+    def _flip(self, points: GoodPoints, index: int, most: int) -> GoodPoints:
+        """Search for a region with one unit flipped that is better than the best so far."""
+        land, budget = self.land, self.budget
+        if budget.over or not land.costs.flips:
+            return points
+        network, best = land.problem.network, points.best
+        patterns = network.pattern(points.points[index : index + 1])
+        flipped, values = land.flipped(patterns, land.best_functionals(points, budget), budget)
+        order = np.argsort(-values, kind="stable")
+        better = order[values[order] > best * GROWTH]
+        for k in islice(self.tried.first(flipped, better), most):
+            if budget.clock.expired:
                 break
-    return points
+            budget.spend(land.costs.program_points)
+            found = interior_point(network, land.problem.domain, tuple(on[k] for on in flipped))
+            if found.margin > 0:
+                points = land.with_points(points, found.x[None, :], budget)
+                if points.best > best:
+                    break
+        return points
 
 
-MOVES: tuple[Move, ...] = (
-    partial(_cross, 0),
-    partial(_cross, 1),
-    *4 * (_evolve,),
-    _flip_best,
-    _flip_other,
+ORDER: tuple[Callable[[Moves, GoodPoints], GoodPoints], ...] = (
+    Moves.cross,
+    partial(Moves.cross, index=1),
+    *4 * (Moves.evolve,),
+    Moves.flip_best,
+    Moves.flip_other,
 )
 """The moves of a turn, in their order."""
