@@ -45,6 +45,13 @@ def _nobody_kept() -> Iterator[None]:
     parallel._spare.clear()
 
 
+def test_far_more_processes_than_cores_are_refused() -> None:
+    with pytest.raises(LipyomoError, match="too many processes"):
+        Workers(10**6)
+    assert Workers(10**6, jobs=2).count == 2
+    assert Workers(10**6, executor=parallel.InlineExecutor()).count == 10**6
+
+
 def test_processes_that_help_are_kept_for_the_next_who_asks() -> None:
     pids = []
     for _ in range(2):

@@ -33,6 +33,9 @@ Value = TypeVar("Value")
 AHEAD = 2
 """Jobs per worker that are submitted before any is finished."""
 
+PER_CORE = 32
+"""Limit of processes for each core; each takes a tenth of a gigabyte."""
+
 UNKNOWN = 16
 """Assumed number of workers of an executor of the user."""
 
@@ -227,7 +230,8 @@ class Workers(Generic[Job, Value]):
     Raises
     ------
     LipyomoError
-        If the number of workers is not positive, or the scheduler cannot be reached.
+        If the number of workers is not positive, or far beyond that of the cores, or the scheduler
+        cannot be reached.
     """
 
     def __init__(
@@ -250,6 +254,11 @@ class Workers(Generic[Job, Value]):
         asked = workers or usable_cores()
         most = asked if jobs is None else max(1, jobs)
         self.count = min(asked, most) if self.own else workers or 0
+        if self.own and self.count > PER_CORE * usable_cores():
+            raise LipyomoError(
+                f"{self.count} workers are too many processes for {usable_cores()} cores.  Remedy: "
+                "one for each core"
+            )
         self.processes = self.count - helping if self.own else 0
         self._helping = helping
         self._calls: list[Future[int]] = []
