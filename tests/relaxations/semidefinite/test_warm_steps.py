@@ -7,6 +7,7 @@ import numpy as np
 from lipyomo.base.arrays import FloatArray
 from lipyomo.relaxations.semidefinite.dense import DenseKernel
 from lipyomo.relaxations.semidefinite.descent import minimise
+from lipyomo.relaxations.semidefinite.wide import WideKernel
 
 
 def test_few_steps_a_node_when_the_target_is_nearly_met() -> None:
@@ -41,3 +42,25 @@ def test_few_steps_a_node_when_the_target_is_nearly_met() -> None:
             losses.append(state.value / best.value)
     assert steps < 7 * len(losses)
     assert np.mean(losses) < 1.004
+
+
+def test_few_steps_with_many_inputs() -> None:
+    """The first length of a step falls with the number of inputs, and must not stay there."""
+    inputs, count, steps, losses = 200, 12, 0, []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        rows = np.hstack([rng.standard_normal((count, inputs)), np.zeros((count, count))])
+        objective = np.concatenate([3.0 * rng.standard_normal(inputs), np.ones(count)])
+        whole = WideKernel(rows, objective, inputs)
+        state = minimise(whole)
+        assert state is not None
+        keep = np.delete(np.arange(inputs + count), inputs)
+        part = WideKernel(rows[1:, keep], objective[keep], inputs)
+        found = minimise(part, state.multipliers[keep])
+        best = minimise(part)
+        assert found is not None
+        assert best is not None
+        steps += found.iterations
+        losses.append(found.value / best.value)
+    assert steps < 20 * len(losses)
+    assert np.mean(losses) < 1.002

@@ -171,7 +171,11 @@ def refine(
     tolerance: float,
     stop: Callable[[], bool],
 ) -> State:
-    """Minimise the bound by Newton's method from a nearly central point."""
+    """Minimise the bound by Newton's method from a nearly central point.
+
+    Steps begin with the length at which self-concordance keeps them inside.  With many inputs it is
+    far too short, so it is doubled after every step that need not be shortened.
+    """
     start = point.balanced(0)
     met = target is not None and start.value <= target
     if met or point.quarter <= 0 or max_iterations < 1:
@@ -181,7 +185,7 @@ def refine(
     point = inside or _at(kernel, start.multipliers) or point
     n = kernel.order
     mu = 0.5 * PARAMS.first_mu * (point.tau + point.quarter) / n
-    best, value, iteration = None, start.value, 0
+    best, value, iteration, longer = None, start.value, 0, 1.0
     for _ in range(max_iterations):
         iteration += 1
         if stop():
@@ -192,10 +196,12 @@ def refine(
         step, decrement = system.step(mu)
         along = _straight(point, kernel.expand(step))
         damped = math.sqrt(mu / max(decrement, mu))  # estimated distance of the boundary
-        found = _search(point, along, decrement, mu, damped)
+        first = min(longer * damped, 1.0)
+        found = _search(point, along, decrement, mu, first)
         if found is None:
             break
         point, length = found
+        longer = max(length / damped, 1.0) * (2.0 if length == first else 1.0)
         if point.value < value:
             best, value = point, point.value
         if target is not None:
