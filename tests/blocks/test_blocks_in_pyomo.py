@@ -52,6 +52,28 @@ def test_pickle(truth):
     assert copy.net.network.sizes == NETWORK.sizes
 
 
+def test_instances_of_an_abstract_model(truth):
+    a = pyo.AbstractModel()
+    a.high = pyo.Param(initialize=1.0)
+    a.x = pyo.Var(range(3), bounds=lambda a, _: (-1, a.high))
+    a.net = ReluNetworkBlock(NETWORK, a.x)
+    a.slope = GradientBlock(a.net, functional=0)
+
+    def size(block):
+        block.build_formulation(block.model().slope.gradient, "l1", sense="max")
+
+    a.size = NormBlock(rule=size)
+    a.goal = pyo.Objective(rule=lambda a: a.size.value, sense=pyo.maximize)
+    wide, narrow = a.create_instance(), a.create_instance({None: {"high": {None: -0.9}}})
+    assert wide.net.inputs[0].expr is wide.x[0]
+    assert best(wide) == pytest.approx(truth)
+    small = full_model()
+    for x in small.x.values():
+        x.setub(-0.9)
+    rebuild(small)
+    assert best(narrow) == pytest.approx(best(small))
+
+
 def test_clone_of_a_block_alone():
     m = pyo.ConcreteModel()
     m.steep = LipschitzBlock()

@@ -11,6 +11,7 @@ from pyomo_models import best, model_of
 from lipyomo import Box
 from lipyomo.base.errors import BoundsMissing, ProblemError
 from lipyomo.blocks import (
+    LargeBoundsWarning,
     LipschitzBlock,
     NormBlock,
     OneSidedWarning,
@@ -53,6 +54,22 @@ def test_missing_bounds(remedy):
     whole = model_of(NETWORK)
     whole.goal = pyo.Objective(expr=whole.net.outputs[0], sense=pyo.maximize)
     assert best(m) == pytest.approx(best(whole), abs=1e-6)
+
+
+@pytest.mark.parametrize("formulation", ["bigm", "gdp", "sos1"])
+def test_bounds_at_which_tolerances_of_solvers_are_large(formulation):
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var([0, 1], bounds=(-1e8, 1e8))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        m.net = ReluNetworkBlock(NETWORK, m.x, formulation=formulation)
+    told = [str(one.message) for one in caught if one.category is LargeBoundsWarning]
+    assert len(told) == (formulation != "sos1")
+    assert all("block 'net'" in text for text in told)
+    m.del_component(m.net)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        m.net = ReluNetworkBlock(NETWORK, m.x, formulation=formulation, domain=Box(-1, 1, 2))
 
 
 def test_a_lipschitz_block_that_is_minimised():

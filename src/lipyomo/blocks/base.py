@@ -407,14 +407,17 @@ def _take_arguments(component: Any, data: Any, names: set[str]) -> None:
             return
         own = {name: options.pop(name) for name in ("name", "doc") if name in options}
 
-        def build(block: Any) -> None:
-            block.parent_component()._rule = None
-            with all_or_nothing(block):
-                block.build_formulation(*arguments, **options)
-
-        CustomBlock.__init__(self, rule=build, **own)
+        # a partial function: its arguments are copied when an abstract model makes an instance
+        CustomBlock.__init__(self, rule=functools.partial(_built, arguments, options), **own)
 
     component.__new__, component.__init__ = new, initialise
+
+
+def _built(arguments: tuple[Any, ...], options: dict[str, Any], block: Any) -> None:
+    """Build a block with the arguments of its constructor."""
+    block.parent_component()._rule = None
+    with all_or_nothing(block):
+        block.build_formulation(*arguments, **options)
 
 
 def network_given(given: Any) -> Any:

@@ -18,7 +18,7 @@ from typing import Any, Unpack
 import numpy as np
 from pyomo.common.collections import ComponentMap
 
-from lipyomo.base.arguments import one_of
+from lipyomo.base.arguments import one_of, warn_caller
 from lipyomo.base.arrays import Pattern
 from lipyomo.base.errors import ProblemError
 from lipyomo.blocks.base import formulation_block
@@ -31,9 +31,17 @@ from lipyomo.blocks.forward import (
 from lipyomo.blocks.inputs import PlaceOptions
 from lipyomo.blocks.local_start import local_start
 from lipyomo.blocks.units import WITHOUT_SWITCH, UnitFormulation, switch_of
-from lipyomo.networks.phases import RIGHT
+from lipyomo.networks.network import Network
+from lipyomo.networks.phases import OPEN, RIGHT
+
+LARGE = 1e6
+"""Size of a pre-activation at which tolerances of solvers for switches, 1e-6 to 1e-5, are units."""
 
 RELAXATIONS = ("ascent", "linear", "interval", "lp", "auto")
+
+
+class LargeBoundsWarning(UserWarning):
+    """Pre-activations may be so large that tolerances of solvers make their answers wrong."""
 
 
 @formulation_block(PlaceOptions)
@@ -113,6 +121,11 @@ class ReluNetworkBlockData(ForwardBlockData):
             Offsets and factors between the model's units and the network's; OMLT's
             ``OffsetScaling`` and a dict of its arguments are accepted too.
 
+        Warns
+        -----
+        LargeBoundsWarning
+            If bounds of pre-activations are so large that solvers may answer wrongly.
+
         Raises
         ------
         BoundsMissing
@@ -130,6 +143,24 @@ class ReluNetworkBlockData(ForwardBlockData):
         values = values or formulation != "bigm" or outputs is not None
         self._bound(net, region, bounds)
         self._add_all(net, region.variables, outputs, values)
+        largest = self._largest(net) if values and formulation not in WITHOUT_SWITCH else 0.0
+        if largest >= LARGE:
+            warn_caller(
+                f"block '{self.name}': a unit's pre-activation may be {largest:.1e} in size, so "
+                "that tolerances of solvers can make their answers wrong.  Remedy: narrower bounds "
+                "of the inputs",
+                LargeBoundsWarning,
+            )
+
+    def _largest(self, network: Network) -> float:
+        """Return the largest size of a pre-activation that a switch is tied to."""
+        known = self.layer_bounds
+        sides = zip(network.hidden, known.phases, known.lower, known.upper, strict=True)
+        found = [
+            np.maximum(-low, high)[layer.kinked & (phases == OPEN)]
+            for layer, phases, low, high in sides
+        ]
+        return float(np.concatenate([np.zeros(1), *found]).max())
 
     # -- for derivative blocks ---------------------------------------------------------------------
 
