@@ -1,4 +1,4 @@
-"""A checker for proofs of Lipschitz constants, for readers who trust nothing of lipyomo.
+"""A checker for proofs of Lipschitz constants, independent of lipyomo.
 
 It imports nothing of lipyomo.  It computes with whole numbers and fractions; FLINT multiplies the
 matrices.  `docs/develop/proof_format.md` has the format and the mathematics of every certificate.

@@ -35,7 +35,7 @@ _START = (
 
 
 class _Exit(IntEnum):
-    """How a process that checks a share ends."""
+    """How a process that checks a share of the cases ends."""
 
     ACCEPTED = 0
     REJECTED = 3
@@ -67,7 +67,7 @@ class Verdict:
     shell: str = ""
 
     def words(self) -> list[str]:
-        """What was proved, in words."""
+        """Return what was proved, in words."""
         compared = [self.network, *([self.shell] if self.shell else [])]
         several = len(self.statement.ends or []) > 1
         lower, upper = ("inner ends", "outer ends") if several else ("lower end", "upper end")
@@ -131,7 +131,7 @@ def check_proof(
 
 @lru_cache(maxsize=1)
 def _libraries(modules: int) -> ThreadpoolController:
-    """Libraries of linear algebra, looked for again only where so many modules are new."""
+    """Return libraries of linear algebra, looked for again only where so many modules are new."""
     return ThreadpoolController()
 
 
@@ -171,7 +171,7 @@ def _checked(
 
 
 def stated(path: str | Path) -> Statement:
-    """What a proof file claims, of which nothing is checked.
+    """Return the statement of a proof file, without checking anything.
 
     Raises
     ------
@@ -182,7 +182,7 @@ def stated(path: str | Path) -> Statement:
 
 
 def _first(found: Iterator[Any]) -> Any:
-    """The first line."""
+    """Return the first line."""
     first = next(found, None)
     if first is None:
         raise ProofError("the file is empty")

@@ -1,5 +1,5 @@
-"""The one way in which a proof fails."""
+"""The error of proofs that are rejected."""
 
 
 class ProofError(Exception):
-    """The file is no proof, or does not prove what it states."""
+    """The file is not a proof, or does not prove its statement."""

@@ -1,4 +1,4 @@
-"""The formats of proof files, and what their readers know."""
+"""The formats of proof files, and the features of each."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from enum import Enum
 
 FORMAT = "lipyomo-proof-4"
 DIRECTED_FORMAT = "lipyomo-proof-5"
-"""The same with directions, which readers of the other one do not know."""
+"""The same with directions, which readers of the first format do not support."""
 SMOOTH_FORMAT = "lipyomo-proof-7"
 """That of networks with smooth units."""
 PRODUCT_FORMAT = "lipyomo-proof-8"
-"""That of networks with products, or with units that only readers of this format know."""
+"""That of networks with products, or with units that earlier formats do not have."""
 LINE_FORMAT = "lipyomo-proof-9"
 """That of boxes of networks with two-slope units."""
 JOINT_FORMAT = "lipyomo-proof-10"
@@ -22,7 +22,7 @@ SQUARE_FORMAT = "lipyomo-proof-12"
 
 
 class Edition(Enum):
-    """What bounds of smooth networks' boxes know, in the order in which their formats came."""
+    """The features of bounds on boxes, in the order of their formats."""
 
     BOXES = "lipyomo-proof-smooth-1"
     """Boxes alone, and no Euclidean norms."""
@@ -47,7 +47,7 @@ class Edition(Enum):
     """Of two-slope units alone, in norms without Euclidean balls: all pairs of a box together."""
 
     SQUARES = SQUARE_FORMAT
-    """What `JOINT` knows, and the least value of sums of squares."""
+    """The features of `JOINT`, and the least value of sums of squares."""
 
     @property
     def plain(self) -> bool:

@@ -31,7 +31,7 @@ from lipyomo_check.statement import Statement
 
 
 class Layers:
-    """The layers of a node, for forms that go backwards through them.
+    """The layers of a node, for forms that are propagated backwards through them.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class Layers:
     def holds(
         self, bound: float, target: tuple[int | None, int | None], zeta: list[int], lam: list[int]
     ) -> bool:
-        """Whether multipliers prove that a target is at most `bound`.
+        """Return whether multipliers prove that a target is at most `bound`.
 
         Parameters
         ----------
@@ -91,13 +91,13 @@ class Layers:
             return _rest_is_definite(R, first, each)
 
     def _first(self) -> arb_mat:
-        """The first weight in single directions."""
+        """Return the first weight in single directions."""
         rows, bits = self.statement.first
         unit = arb(1) / (arb(1) * (fmpz(1) << bits))
         return arb_mat([[arb(v) * unit for v in row] for row in rows])
 
     def _outputs(self, vertex: int | None, square: fmpq) -> arb_mat:
-        """``N^T N / square``, for what leaves the last hidden layer."""
+        """Return ``N^T N / square``, for what leaves the last hidden layer."""
         functionals, power = self.statement.functionals
         chosen = functionals if vertex is None else [functionals[vertex]]
         unit = arb(1) / (arb(1) * (fmpz(1) << power))
@@ -106,7 +106,7 @@ class Layers:
         return _majorant(_times(N.transpose() * N, 1 / arb(square)))
 
     def _before(self, i: int, A: arb_mat, R: arb_mat, lam: list[int]) -> arb_mat | None:
-        """The form before layer i; None if its Q may not be definite."""
+        """Return the form before layer i; None if its Q may not be definite."""
         layer, phases, rows = self.statement.layers[i], self.phases[i], A.tolist()
         slopes = [
             arb(layer.right[k] if phase == RIGHT else layer.left[k])
@@ -141,17 +141,17 @@ class Layers:
 
 
 def _exact(rows: list[list[float]]) -> arb_mat:
-    """A matrix of floats."""
+    """Return a matrix of floats."""
     return arb_mat([[arb(v) for v in row] for row in rows])
 
 
 def _times(matrix: arb_mat, number: arb) -> arb_mat:
-    """A matrix times a number."""
+    """Return a matrix times a number."""
     return arb_mat([[v * number for v in row] for row in matrix.tolist()])
 
 
 def _diagonal(values: list[arb]) -> arb_mat:
-    """A diagonal matrix."""
+    """Return a diagonal matrix."""
     zero = arb(0)
     return arb_mat(
         [[v if i == j else zero for j in range(len(values))] for i, v in enumerate(values)]
@@ -159,7 +159,7 @@ def _diagonal(values: list[arb]) -> arb_mat:
 
 
 def _halves(matrix: arb_mat) -> tuple[list[list[arb]], list[arb]]:
-    """The middles of a symmetric matrix's lower half, and the radii of its rows added up.
+    """Return the middles of a symmetric matrix's lower half, and the radii of its rows added up.
 
     What is enclosed by the lower half and what by the upper one are the same numbers.
     """
@@ -176,7 +176,7 @@ def _halves(matrix: arb_mat) -> tuple[list[list[arb]], list[arb]]:
 
 
 def _majorant(matrix: arb_mat) -> arb_mat:
-    """A symmetric matrix of numbers that is not less than an enclosed one."""
+    """Return a symmetric matrix of numbers that is not less than an enclosed one."""
     middles, sums = _halves(matrix)
     for row, more in zip(middles, sums, strict=True):
         row[-1] = arb((row[-1] + more).upper())
@@ -185,7 +185,7 @@ def _majorant(matrix: arb_mat) -> arb_mat:
 
 
 def _is_definite(matrix: arb_mat) -> bool:
-    """Whether a symmetric matrix is surely positive definite.
+    """Return whether a symmetric matrix is surely positive definite.
 
     Scaled by powers of two so that its diagonal is at most one, and rounded down.
     """
@@ -202,7 +202,7 @@ def _is_definite(matrix: arb_mat) -> bool:
 def _rounded_is_definite(
     middles: list[list[arb]], ends: list[tuple[int, int]], half: list[int], bits: int
 ) -> bool:
-    """The same with entries in units of ``4^-bits``."""
+    """Do the same with entries in units of ``4^-bits``."""
     before: Whole = []
     for i, row in enumerate(middles):
         entries = [v.man_exp() for v in row[:-1]]
@@ -217,7 +217,7 @@ def _rounded_is_definite(
 
 
 def _lower(value: arb) -> tuple[int, int]:
-    """Mantissa and exponent of a number that is not above an enclosed one; (0, 0) if unknown."""
+    """Return mantissa and exponent of a lower bound of an enclosed number; (0, 0) if unknown."""
     if not value.is_finite():
         return 0, 0
     man, exp = value.lower().mid().man_exp()
@@ -225,12 +225,12 @@ def _lower(value: arb) -> tuple[int, int]:
 
 
 def _shifted(man: int, by: int) -> int:
-    """``man 2^by``, rounded down."""
+    """Return ``man 2^by``, rounded down."""
     return man << by if by >= 0 else man >> -by
 
 
 def _rest_is_definite(R: arb_mat, first: arb_mat, zeta: list[int]) -> bool:
-    """Whether ``diag(zeta) - W^T R W`` is surely definite, by a matrix of W's rows."""
+    """Return whether ``diag(zeta) - W^T R W`` is surely definite, by a matrix of W's rows."""
     n = R.nrows()
     top = max((R[i, i] for i in range(n)), key=float)
     lifted = R + _diagonal([top / (1 << 64) if top > 0 else arb(1)] * n)

@@ -69,7 +69,7 @@ def compare_shell(statement: Statement, digest: str | None) -> str:
 
 
 def _same(layers: list[Layer], chain: list[Made]) -> bool:
-    """Whether two chains are the same, number by number, of two-slope units only."""
+    """Return whether two chains are the same, number by number, of two-slope units only."""
     if any(layer.curves for layer in layers):
         return False
     parts = [(layer.rows, layer.offset, layer.left, layer.right) for layer in layers]
@@ -90,7 +90,7 @@ class Made:
 
 
 def _plain_chain(data: bytes) -> list[Made] | None:
-    """Layers of a plain chain; None if the graph is anything else."""
+    """Return layers of a plain chain; None if the graph is anything else."""
     import onnx
     from google.protobuf.message import DecodeError
 
@@ -122,7 +122,7 @@ def _plain_chain(data: bytes) -> list[Made] | None:
 
 
 def _is_row(value: Any, nodes: Any) -> bool:
-    """Whether a graph's input is one vector, or made one first: not several, each on its own."""
+    """Return whether a graph's input is one vector, or flattened first, and not a batch."""
     shape = [axis.dim_value for axis in value.type.tensor_type.shape.dim]
     flat = bool(nodes) and nodes[0].op_type == "Flatten"
     return len(shape) == 1 or (len(shape) > 1 and shape[0] < 2 and (flat or len(shape) == 2))
@@ -156,5 +156,5 @@ def _apply(
 
 
 def _floats(array: Any) -> list[float]:
-    """The numbers of an array."""
+    """Return the numbers of an array."""
     return [float(v) for v in array.reshape(-1).tolist()]

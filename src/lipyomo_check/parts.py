@@ -13,14 +13,14 @@ from typing import Any
 from flint import fmpq, fmpq_mat, fmpz, fmpz_mat
 
 TOGETHER = 512
-"""Most bounds, or boxes, that are checked at once: a file may state many.  The order in which
+"""The most bounds, or boxes, that are checked at once: a file may state many.  The order in which
 a file has the cases of smooth networks follows from it."""
 
 BITS = 256
-"""Of numbers that are far more precise than float64 ones: Arb's, and factors of matrices."""
+"""Bits of numbers that are far more precise than float64: Arb's, and factors of matrices."""
 
 MOST_VERTICES = 1 << 16
-"""Of a dual ball, and corners of a cube, that are listed."""
+"""The largest number of listed vertices of a dual ball, or corners of a cube."""
 
 INFINITE = float("inf")
 
@@ -29,12 +29,12 @@ Pairs = list[tuple[int, int]]
 
 
 def rational(value: float) -> fmpq:
-    """A float as the rational number that it is."""
+    """Return a float as the rational number that it is."""
     return fmpq(*value.as_integer_ratio())
 
 
 def dyadic(rows: Iterable[Sequence[float]]) -> tuple[list[list[Any]], int]:
-    """Floats as whole multiples of ``2^-bits``, and the least such `bits` (None for infinity)."""
+    """Return floats as multiples of ``2^-bits`` (None for infinity), and the least such `bits`."""
     nothing: dict[float, Any] = {0.0: 0, INFINITE: None, -INFINITE: None}
     ratios = [[nothing[v] if v in nothing else v.as_integer_ratio() for v in row] for row in rows]
     bits = max((v[1].bit_length() - 1 for row in ratios for v in row if v), default=0)
@@ -91,7 +91,7 @@ class Box:
         self.numbers = dyadic(zip(self.lower, self.upper, strict=True))
 
     def cut(self, j: int, low: float, high: float) -> Box:
-        """Another interval for one input."""
+        """Return another interval for one input."""
         lower, upper = list(self.lower), list(self.upper)
         lower[j], upper[j] = low, high
         return Box(lower, upper)
@@ -121,12 +121,12 @@ class Domain:
 
 
 def eye(m: int) -> list[list[float]]:
-    """The rows of a unit matrix."""
+    """Return the rows of a unit matrix."""
     return [[int(i == j) for j in range(m)] for i in range(m)]
 
 
 def digest_of(layers: list[Layer]) -> str:
-    """SHA-256 of weights, biases, slopes and smooth units (rows without their zeros)."""
+    """Return SHA-256 of weights, biases, slopes and smooth units (rows without their zeros)."""
     digest = hashlib.sha256()
     for layer in layers:
         filled = [[(j, w) for j, w in enumerate(row) if w != 0.0] for row in layer.rows]

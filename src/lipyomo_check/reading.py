@@ -15,16 +15,16 @@ from typing import Any
 from lipyomo_check.errors import ProofError
 
 MOST_EXPANSION = 60
-"""A file may not unpack to more than so many times its size (and a megabyte)."""
+"""The largest ratio of a file's unpacked size (less a megabyte) to its size."""
 
 EXPANDS = "the file unpacks to far more than its size"
 
 MOST_NUMBERS = 4_000_000
-"""Lists in a line, pairs of a vertex and a direction, numbers of rows that are held at a time."""
+"""The largest number of lists in a line, of pairs of vertex and direction, of numbers of rows."""
 
 
 def read(path: Path) -> bytes:
-    """The content of a file, as it stands there.
+    """Return the content of a file, as it stands there.
 
     Raises
     ------
@@ -38,7 +38,7 @@ def read(path: Path) -> bytes:
 
 
 def lines(data: bytes) -> Iterator[Any]:
-    """The JSON values of the lines of a proof file, from its content.
+    """Return the JSON values of the lines of a proof file, from its content.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def lines(data: bytes) -> Iterator[Any]:
 
 
 def after_first_line(data: bytes) -> bytes:
-    """What follows the first line of a proof file, from its content.
+    """Return the part of a proof file after its first line, from its content.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def after_first_line(data: bytes) -> bytes:
 
 @contextmanager
 def _unpacked(data: bytes) -> Iterator[tuple[gzip.GzipFile, int]]:
-    """A file's content as a stream, and how many bytes it may have."""
+    """Return a file's content as a stream, and how many bytes it may have."""
     try:
         with gzip.open(io.BytesIO(data)) as stream:
             yield stream, MOST_EXPANSION * len(data) + (1 << 20)
@@ -93,14 +93,14 @@ def _parsed(text: bytes) -> Any:
 
 
 def entry(record: Any, name: str) -> Any:
-    """An entry of a JSON object."""
+    """Return an entry of a JSON object."""
     if not isinstance(record, dict) or name not in record:
         raise ProofError(f"the entry '{name}' is missing")
     return record[name]
 
 
 def real(value: Any, name: str = "a number") -> float:
-    """A finite number."""
+    """Return a finite number."""
     if type(value) is int and abs(value) < 1 << 62:
         value = float(value)
     if type(value) is not float or not math.isfinite(value):
@@ -109,19 +109,19 @@ def real(value: Any, name: str = "a number") -> float:
 
 
 def listed(value: Any, name: str, size: int | None = None) -> list[Any]:
-    """A list, of a given length."""
+    """Return a list, of a given length."""
     if not isinstance(value, list) or (size is not None and len(value) != size):
         raise ProofError(f"{name} is not a list" + ("" if size is None else f" of {size} entries"))
     return value
 
 
 def reals(value: Any, name: str, size: int | None = None) -> list[float]:
-    """A list of finite numbers."""
+    """Return a list of finite numbers."""
     return [real(item, name) for item in listed(value, name, size)]
 
 
 def wholes(value: Any, name: str, most: float = math.inf, size: int | None = None) -> list[int]:
-    """A list of integers from 0 to `most`."""
+    """Return a list of integers from 0 to `most`."""
     given = listed(value, name, size)
     if set(map(type, given)) - {int} or (given and not 0 <= min(given) <= max(given) <= most):
         raise ProofError(f"{name} is not a whole number from 0 to {most}")
@@ -129,12 +129,12 @@ def wholes(value: Any, name: str, most: float = math.inf, size: int | None = Non
 
 
 def whole(value: Any, name: str, most: float) -> int:
-    """An integer from 0 to `most`."""
+    """Return an integer from 0 to `most`."""
     return wholes([value], name, most)[0]
 
 
 def sparse(value: Any, name: str, size: int, read: Callable[[Any, str], list[Any]]) -> Any:
-    """A list of indices and one of their numbers, as a dictionary."""
+    """Return a list of indices and one of their numbers, as a dictionary."""
     indices, numbers = listed(value, name, 2)
     found = dict(zip(wholes(indices, name, size - 1), read(numbers, name), strict=False))
     if not len(found) == len(indices) == len(numbers):

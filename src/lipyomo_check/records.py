@@ -16,11 +16,11 @@ from lipyomo_check.parts import INFINITE, MOST_VERTICES, Box, Domain, Layer, Pai
 from lipyomo_check.reading import entry, listed, real, reals, sparse, whole, wholes
 
 MOST_BLANK = 1000
-"""Entries of a weight for each one that the file names (and a million): memory has bounds."""
+"""The largest number of entries of a weight per entry in the file (plus a million)."""
 
 
 def read_network(record: Any, edition: Edition | None) -> list[Layer]:
-    """The layers of a network."""
+    """Return the layers of a network."""
     layers = [_layer(item, edition) for item in listed(record, "the network")]
     if not layers:
         raise ProofError("the network has no layers")
@@ -55,7 +55,7 @@ def _layer(record: Any, edition: Edition | None) -> Layer:
 
 
 def _rows(given: list[Any], columns: int, what: str) -> list[list[float]]:
-    """Rows of a matrix, each with all its entries or with those that are not zero."""
+    """Return rows of a matrix, each with all its entries or with those that are not zero."""
     rows: list[list[float]] = []
     named = 0
     for row in given:
@@ -71,7 +71,7 @@ def _rows(given: list[Any], columns: int, what: str) -> list[list[float]]:
 
 
 def _curves(record: Any, units: int) -> list[tuple[str, list[int]]]:
-    """The smooth units of a layer."""
+    """Return the smooth units of a layer."""
     found: list[tuple[str, list[int]]] = []
     taken: set[int] = set()
     for pair in listed(record, "the curves"):
@@ -87,7 +87,7 @@ def _curves(record: Any, units: int) -> list[tuple[str, list[int]]]:
 
 
 def read_directions(record: Any, domain: Domain, d: int) -> list[list[float]] | None:
-    """The rows of T."""
+    """Return the rows of T."""
     given = record.get("directions")
     if given is None:
         return None
@@ -105,7 +105,7 @@ def read_directions(record: Any, domain: Domain, d: int) -> list[list[float]] | 
 
 
 def read_domain(record: Any, d: int) -> Domain:
-    """The domain of d inputs."""
+    """Return the domain of d inputs."""
     words = {"inf": INFINITE, "-inf": -INFINITE}
     lower, upper = (
         [words[v] if v in ("inf", "-inf") else real(v) for v in listed(entry(record, s), s, d)]
@@ -129,7 +129,7 @@ def read_domain(record: Any, d: int) -> Domain:
 
 
 def read_output_norm(record: Any, m: int) -> tuple[str, list[list[float]] | None]:
-    """Name and dual vertices of the output norm over m outputs."""
+    """Return name and dual vertices of the output norm over m outputs."""
     if m > MOST_VERTICES or (record == "cross" and m * m > 2 * MOST_VERTICES):
         raise ProofError("the output norm has too many dual vertices")
     rows = eye(m)
@@ -169,12 +169,12 @@ Curves = list[tuple[str, list[int]]]
 
 
 def have_no_slopes(curves: Curves) -> list[int]:
-    """Units whose slopes have no bounds: what a file says of these does not matter."""
+    """Return units whose slopes have no bounds: what a file says of these does not matter."""
     return [k for name, own in curves if name in UNBOUNDED or name.startswith("pow(") for k in own]
 
 
 def read_pairs(record: Any, curves: Curves, units: int) -> Pairs:
-    """The pairs of a layer.
+    """Return the pairs of a layer.
 
     Raises
     ------

@@ -96,7 +96,7 @@ class Tangents:
         lam: list[int],
         sides: Sequence[tuple[int, int, float]] | None = None,
     ) -> bool:
-        """Whether multipliers prove that a target is at most `bound`.
+        """Return whether multipliers prove that a target is at most `bound`.
 
         Parameters
         ----------
@@ -131,7 +131,7 @@ class Tangents:
         return any(positive(*_scaled(*given, b), block, together, b) for b in (SMALL, BITS))
 
     def _over_inputs(self, rows: Rows) -> Rows:
-        """Rows over (v, s) instead of (t, s), v being single directions."""
+        """Return rows over (v, s) instead of (t, s), v being single directions."""
         if not self.wide:
             return rows
         own = fmpz_mat([row[: self.base] for row in rows]) * fmpz_mat(self.statement.first[0])
@@ -140,7 +140,7 @@ class Tangents:
     def _functionals(
         self, vertex: int | None, sides: Sequence[tuple[int, int, float]] | None = None
     ) -> tuple[Rows, int]:
-        """The rows Y over (t, s), in units of ``2^-power``."""
+        """Return the rows Y over (t, s), in units of ``2^-power``."""
         functionals, power = self.statement.functionals
         chosen = functionals if vertex is None else [functionals[vertex]]
         Y: Rows = (fmpz_mat(chosen) * fmpz_mat(self.outputs)).tolist()
@@ -159,7 +159,7 @@ class Tangents:
         return rows, power + bits
 
     def at_most(self, bound: float, target: tuple[int | None, int | None]) -> bool | None:
-        """Whether a target is at most `bound` where no unit is unstable; None if that is not known.
+        """Return whether a target is at most `bound` where no unit is unstable; None if unknown.
 
         The Euclidean norm of several outputs over the cube is taken at the cube's corners, if they
         are few, or at those of its image in the plane; others of its kind need multipliers.
@@ -187,7 +187,7 @@ class Tangents:
 
 
 def _polygon(columns: Rows) -> Rows:
-    """Half of the corners of the sums of +-columns in the plane, the others being their negatives.
+    """Return half of the corners of the sums of +-columns in the plane; the rest are negatives.
 
     With all columns turned into one half-plane and sorted by their angle, the corners turn one
     after the other.
@@ -203,7 +203,7 @@ def _polygon(columns: Rows) -> Rows:
 def _scaled(
     rows: Rows, units: list[int], times: list[int], sizes: list[fmpq], bits: int
 ) -> tuple[Whole, list[int]]:
-    """The last rows of a symmetric matrix, before its diagonal, and that, in units of ``4^-bits``.
+    """Return the last rows of a symmetric matrix before its diagonal, and that, times ``4^bits``.
 
     The diagonal is `sizes`; other rows than the last ones have nothing else.  These are `rows`, in
     units of ``2^-units``, `times` so much.  The matrix is scaled by powers of two so that the
@@ -225,14 +225,14 @@ def _scaled(
 def positive(
     before: Whole, diagonal: list[int], block: tuple[int, int], together: int, bits: int
 ) -> bool:
-    """Whether a symmetric matrix, as `_scaled` rounds it down, is surely positive definite.
+    """Return whether a symmetric matrix, as `_scaled` rounds it down, is surely positive definite.
 
     Parameters
     ----------
     before, diagonal : list of list of int, list of int
         Of `_scaled`.
     block : (int, int)
-        First row of a diagonal block, and the one behind it: all that `before` does not tell of, or
+        First row of a diagonal block, and the one behind it: all that `before` does not cover, or
         none of these.
     together : int
         The answer is for all of the matrices that the first so many rows (and columns) make with

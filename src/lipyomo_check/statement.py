@@ -31,7 +31,7 @@ Target = tuple[int | None, int | None]
 
 @dataclass
 class Statement:
-    """What is claimed.
+    """The claim of a proof.
 
     `vertices` are the vertices of the output norm's dual ball (one of each pair +-y), or None for
     the Euclidean norm, whose dual ball has no finite number of them; `functionals` are the same (or
@@ -105,7 +105,7 @@ class Statement:
         return fmpq_mat([[rational(v) for v in row] for row in self.directions])
 
     def words(self) -> list[str]:
-        """The claim in words."""
+        """Return the claim in words."""
         sizes = "-".join(str(n) for n in (self.inputs, *(v.units for v in self.layers)))
         domain, lower, upper = self.domain, self.domain.box.lower, self.domain.box.upper
         where = f"on a polytope with {len(domain.A)} rows, in the box" if domain.A else "on the box"
@@ -131,7 +131,7 @@ class Statement:
 
 
 def read_statement(record: Any) -> Statement:
-    """The statement of a proof's first line."""
+    """Return the statement of a proof's first line."""
     editions = {edition.value: edition for edition in Edition}
     given = entry(record, "format")
     if not isinstance(given, str) or given not in (FORMAT, DIRECTED_FORMAT, *editions):

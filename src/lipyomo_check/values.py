@@ -27,12 +27,12 @@ class Shell:
     high: float
 
     def words(self) -> str:
-        """The shell in words."""
+        """Return the shell in words."""
         return f"where V is in [{self.low!r}, {self.high!r}]"
 
 
 def read_ends(record: Any, count: int) -> list[tuple[float, float]]:
-    """The ends between which the largest value of each of so many functionals lies.
+    """Return the ends between which the largest value of each of so many functionals lies.
 
     Raises
     ------
@@ -51,7 +51,7 @@ def read_ends(record: Any, count: int) -> list[tuple[float, float]]:
 def value_words(
     functionals: Sequence[Sequence[float]], ends: Sequence[tuple[float, float]]
 ) -> Iterator[str]:
-    """The claim in words: the largest value of -c . f after that of c . f is the least one."""
+    """Return the claim in words; the largest value of -c . f is shown as the least of c . f."""
     before: list[float] | None = None
     for row, (lower, upper) in zip(functionals, ends, strict=True):
         opposite = [-c + 0.0 for c in row]
@@ -65,7 +65,7 @@ def value_words(
 def read_shell(
     record: Any, inputs: int, read_network: Callable[[Any], list[Layer]]
 ) -> Shell | None:
-    """The shell of a statement, if it has one.
+    """Return the shell of a statement, if it has one.
 
     Raises
     ------

@@ -50,7 +50,7 @@ def check_witness(statement: Statement, record: Any) -> None:
 
 
 def rooms(domain: Domain, x: list[fmpq]) -> Iterator[tuple[fmpq, bool]]:
-    """How much room x leaves to each side of the domain, and whether it has to leave some."""
+    """Return the distances of x to the sides of the domain, and whether they must be positive."""
     for value, low, high in zip(x, domain.box.lower, domain.box.upper, strict=True):
         for sign, side in ((1, high), (-1, -low)):
             if side != float("inf"):
@@ -66,7 +66,7 @@ def rooms(domain: Domain, x: list[fmpq]) -> Iterator[tuple[fmpq, bool]]:
 
 
 def _slopes(statement: Statement, x: list[fmpq], pattern: list[Any]) -> list[list[fmpq]]:
-    """The units' slopes on the pattern's piece, once the pattern is checked at x."""
+    """Return the units' slopes on the pattern's piece, once the pattern is checked at x."""
     if len(pattern) != len(statement.hidden):
         raise ProofError("the pattern has another number of layers")
     slopes: list[list[fmpq]] = []
@@ -92,7 +92,7 @@ def _slopes(statement: Statement, x: list[fmpq], pattern: list[Any]) -> list[lis
 
 
 def _gradient(statement: Statement, slopes: list[list[fmpq]], y: list[fmpq]) -> list[fmpq]:
-    """The gradient in all inputs of ``y . z``, z following the layers with known slopes."""
+    """Return the gradient in all inputs of ``y . z``, z following the layers with known slopes."""
     for i in range(len(slopes), -1, -1):
         if i < len(slopes):
             y = [a * v for a, v in zip(slopes[i], y, strict=True)]
@@ -101,7 +101,7 @@ def _gradient(statement: Statement, slopes: list[list[fmpq]], y: list[fmpq]) -> 
 
 
 def size_squared(statement: Statement, y: list[fmpq]) -> fmpq:
-    """The square of a number t with y / t in the dual ball; 1 if y itself is.
+    """Return the square of a number t with y / t in the dual ball; 1 if y itself is.
 
     For a norm given by vertices, y has to be one of them (or its negative).
     """

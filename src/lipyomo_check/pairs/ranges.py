@@ -63,7 +63,7 @@ class Units:
 
     @classmethod
     def of(cls, kinks: Kinks, z: Ends, sides: Sides) -> Units:
-        """From ranges, and what is known of sides."""
+        """Make the units from ranges and the known sides."""
         low = np.where(kinks.two & (sides == RIGHT), np.maximum(z[0], 0.0), z[0])
         high = np.where(kinks.two & (sides == LEFT), np.minimum(z[1], 0.0), z[1])
         found = _decided(low, high, sides)
@@ -76,12 +76,12 @@ class Units:
         return cls(low, high, found, middle, reach)
 
     def take(self, which: Indices) -> Units:
-        """Those of some boxes."""
+        """Select the units of some boxes."""
         slopes = self.middle[which], self.reach[which]
         return Units(self.low[which], self.high[which], self.sides[which], *slopes)
 
     def lines(self, kinks: Kinks, size: Array) -> TwoLines:
-        """Lines above and below the units, whose pre-activations have terms of such sizes.
+        """Return lines above and below the units, whose pre-activations have terms of such sizes.
 
         The chord of an open unit has room for what it rounds.
         """
@@ -105,7 +105,7 @@ class Units:
         return TwoLines(rise, above, fall, below, sizes)
 
     def outputs(self, kinks: Kinks) -> Ball:
-        """Ranges of what they pass on."""
+        """Return ranges of their outputs."""
         ends = []
         for z in (self.low, self.high):
             side = np.where(self.sides == OPEN, np.where(z < 0.0, LEFT, RIGHT), self.sides)
@@ -119,7 +119,7 @@ class Units:
 
 
 def _decided(low: Array, high: Array, sides: Sides) -> Sides:
-    """Sides, with those that ranges decide."""
+    """Return sides, with those that ranges decide."""
     found = np.where(high <= 0.0, LEFT, OPEN)
     found = np.where(low >= 0.0, RIGHT, found)
     return np.where(sides == OPEN, found, sides).astype(np.int8)
@@ -128,7 +128,7 @@ def _decided(low: Array, high: Array, sides: Sides) -> Sides:
 def units_on(
     hidden: list[Kinks], low: Array, high: Array, sides: Sides, gamma: float
 ) -> list[Units]:
-    """The units of all hidden layers on boxes whose sides (N, all units) are known in part."""
+    """Return the units of all hidden layers on boxes, whose sides (N, units) are partly known."""
     x = h = middles(low, high)
     found: list[Units] = []
     lines: list[TwoLines] = []
@@ -154,7 +154,7 @@ def units_on(
 
 
 def _natural(level: Level, signal: Ball, gamma: float) -> tuple[Ends, Array]:
-    """Interval bounds of pre-activations, and sizes of all that they are made of."""
+    """Return interval bounds of pre-activations, and sizes of all that they are made of."""
     centre, reach = signal
     middle, radius = centre @ level.weight.T + level.bias, reach @ level.sizes.T
     size = np.abs(centre) @ level.sizes.T + radius + np.abs(level.bias)

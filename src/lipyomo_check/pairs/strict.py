@@ -65,7 +65,7 @@ class OnBox(NamedTuple):
 
 
 class StrictPairs:
-    """What is asked, in Arb."""
+    """The question in ball arithmetic (Arb)."""
 
     def __init__(self, asked: Asked) -> None:
         self._asked = asked
@@ -81,7 +81,7 @@ class StrictPairs:
         self._head = matrix_of(asked.head)
 
     def check(self, before: Waiting, after: Waiting) -> None:
-        """Check what float64 has found of boxes: sides of units, and pairs that are done with.
+        """Check what float64 has found of boxes: sides of units, and pairs that are proved.
 
         Raises
         ------
@@ -99,7 +99,7 @@ class StrictPairs:
                 self._bound(units, before.live[k], before.live[k] & ~after.live[k])
 
     def _units(self, x: Ranges, before: list[int], after: list[int]) -> list[OnBox] | None:
-        """The units of all layers on a box; None if it has no point."""
+        """Return the units of all layers on a box; None if it has no point."""
         found: list[OnBox] = []
         h, end = x, 0
         for i, layer in enumerate(self._layers):
@@ -128,7 +128,7 @@ class StrictPairs:
         return found
 
     def _by_lines(self, units: Sequence[OnBox], pick: list[int], x: Ranges) -> Ends:
-        """Ranges of some pre-activations of the layer behind some, by two lines of each unit."""
+        """Return ranges of some pre-activations of the next layer, by two lines of each unit."""
         layer, nothing = self._layers[len(units)], arb(0)
         table = layer.weight.tolist()
         A = arb_mat([table[k] for k in pick] + [[-a for a in table[k]] for k in pick])
@@ -146,7 +146,7 @@ class StrictPairs:
         return [-top for top in tops[len(pick) :]], tops[: len(pick)]
 
     def _bound(self, units: list[OnBox], live: Bools, done: Bools) -> None:
-        """Check that pairs (F, q) of a box are done with."""
+        """Check that pairs (F, q) of a box are proved."""
         upper = arb(self._asked.upper)
         shared = self._shared_rows(units) if live.any(axis=0).sum() > SINGLE else None
         for q in np.flatnonzero(done.any(axis=0)).tolist():
@@ -160,7 +160,7 @@ class StrictPairs:
                 raise ProofError("ball arithmetic does not confirm a bound")
 
     def _shared_rows(self, units: list[OnBox]) -> list[tuple[list[arb_mat], arb_mat]]:
-        """Rows of open units' tangents in v, and sizes of rows of what layers before pass on."""
+        """Return rows of open units' tangents in v, and sizes of rows of earlier outputs."""
         found = []
         for i, layer in enumerate(self._layers):
             rows, sizes = _picked(layer.tangents, units[i].open), []
@@ -176,7 +176,7 @@ class StrictPairs:
         v: Numbers,
         shared: list[tuple[list[arb_mat], arb_mat]] | None,
     ) -> list[Ends]:
-        """Ranges of tangents along a direction, by rows of its own if none are given."""
+        """Return ranges of tangents along a direction, by rows of its own if none are given."""
         found: list[Ends] = []
         errors: list[Numbers] = []
         t: Ranges = v, [arb(0)] * len(v)
@@ -208,7 +208,7 @@ class StrictPairs:
         return found
 
     def _above(self, units: list[OnBox], known: list[Ends], rows: arb_mat, v: Numbers) -> Numbers:
-        """Upper bounds of rows of what the layers whose tangents are known pass on."""
+        """Return upper bounds of rows of the outputs of layers whose tangents are known."""
         constant = [arb(0)] * rows.nrows()
         for i in range(len(known) - 1, -1, -1):
             turns, overs = [], []
@@ -226,7 +226,7 @@ class StrictPairs:
 
 
 def _on_box(layer: InBalls, ends: Ends, sides: list[int]) -> OnBox:
-    """A layer's units within ranges; those that are open as well as those on sides."""
+    """Return a layer's units within ranges; those that are open as well as those on sides."""
     zero, rows = arb(0), []
     for (left, right), low, high, side in zip(layer.slopes, *ends, sides, strict=True):
         if side == OPEN and not (low < 0 and high > 0):
@@ -250,7 +250,7 @@ def _on_box(layer: InBalls, ends: Ends, sides: list[int]) -> OnBox:
 
 
 def _around(middle: Numbers, sizes: list[arb_mat], errors: list[Numbers]) -> Ends:
-    """Ends about middles, whose rows are of such sizes where these errors are made."""
+    """Return ends about middles, whose rows are of such sizes where these errors are made."""
     radius = [arb(0)] * len(middle)
     for size, error in zip(sizes, errors, strict=True):
         radius = added(radius, product(size, error))
@@ -259,7 +259,7 @@ def _around(middle: Numbers, sizes: list[arb_mat], errors: list[Numbers]) -> End
 
 
 def _hull(values: list[arb]) -> tuple[arb, arb]:
-    """The least and the largest of some numbers."""
+    """Return the least and the largest of some numbers."""
     low = high = values[0]
     for value in values[1:]:
         low, high = low.min(value), high.max(value)
@@ -271,6 +271,6 @@ def _numbers(values: Array) -> Numbers:
 
 
 def _picked(rows: arb_mat, pick: list[int]) -> arb_mat:
-    """Some rows."""
+    """Select some rows."""
     table = rows.tolist()
     return arb_mat(len(pick), rows.ncols(), [a for k in pick for a in table[k]])

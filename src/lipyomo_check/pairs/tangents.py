@@ -51,7 +51,7 @@ class Tangents:
     def of(
         cls, hidden: list[Kinks], units: list[Units], along: Array, gamma: float, single: bool
     ) -> Tangents:
-        """Those along some directions; a `single` one a box has rows of its own."""
+        """Select those along some directions; with `single`, each box has its own direction."""
         found = cls(along, units, [], [], [])
         low = high = along
         size = np.abs(along)
@@ -90,7 +90,7 @@ class Tangents:
     def _shared(
         self, hidden: list[Kinks], errors: list[Array], rows: Array, gamma: float
     ) -> tuple[Array, Array]:
-        """Ranges of rows of what some layers pass on, which are the same for all directions."""
+        """Return ranges of rows of some layers' outputs, the same for all directions."""
         error = np.zeros((1, 1, 1))
         for i in range(len(hidden) - 1, -1, -1):
             error = error + np.abs(rows) @ errors[i]
@@ -101,7 +101,7 @@ class Tangents:
         return middle - radius, middle + radius
 
     def take(self, box: Indices, column: Indices) -> Tangents:
-        """Single directions of some boxes."""
+        """Return single directions of some boxes."""
         along, *rest = (
             [part[box, :, column][:, :, None] for part in parts]
             for parts in ([self.along], self.low, self.high, self.paces)
@@ -109,7 +109,7 @@ class Tangents:
         return Tangents(along[0], [own.take(box) for own in self.units], *rest)
 
     def above(self, hidden: list[Kinks], rows: Array, gamma: float) -> Array:
-        """Upper bounds (N, r) of rows (N, r, n) of what some layers pass on along one direction."""
+        """Bound rows (N, r, n) of some layers' outputs along one direction from above, (N, r)."""
         constant: Array = np.zeros((1, 1))
         for i in range(len(hidden) - 1, -1, -1):
             c, b = self.units[i].middle, self.units[i].reach
@@ -127,6 +127,6 @@ class Tangents:
 
 
 def _product(rows: Array, weight: Array) -> Array:
-    """Rows (N, r, n) times a matrix, as one product."""
+    """Return rows (N, r, n) times a matrix, as one product."""
     flat = rows.reshape(-1, rows.shape[2]) @ weight
     return np.asarray(flat.reshape(*rows.shape[:2], weight.shape[1]))

@@ -33,7 +33,7 @@ MOST_PAIRS = 1 << 12
 """Of a direction and a functional of either sign: every box has a bit for each."""
 
 MOST = 64
-"""Boxes that are taken together: what is known of them stays in a cache."""
+"""Number of boxes that are bounded together, so that their arrays fit into the cache."""
 
 SINGLE = 2
 """Directions of a box, up to which each has rows of its own."""
@@ -55,17 +55,17 @@ class Waiting(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many they are (a tuple has its own `len`)."""
+        """The number of boxes (`len` of a tuple is that of its fields)."""
         return len(self.low)
 
     def part(self, which: Bools | Indices | slice) -> Waiting:
-        """Some of them."""
+        """Return some of them."""
         return Waiting(self.low[which], self.high[which], self.sides[which], self.live[which])
 
 
 @dataclass(frozen=True, eq=False)
 class Bounded:
-    """Boxes with what is known of them.
+    """Boxes with their known bounds.
 
     Attributes
     ----------
@@ -79,12 +79,12 @@ class Bounded:
 
 
 Decide = Callable[[Waiting, Bounded], Codes]
-"""From boxes as they waited, and what is known of them, to their codes."""
+"""Returns the codes of boxes, given the boxes as they waited and with their bounds."""
 
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """What is to be proved, in arrays.
+    """The claim to be proved, in arrays.
 
     Attributes
     ----------
@@ -116,7 +116,7 @@ class Asked:
 
     @classmethod
     def of(cls, statement: Statement) -> Asked:
-        """From a statement.
+        """Make the question from a statement.
 
         Raises
         ------
@@ -164,7 +164,7 @@ class Asked:
         return Waiting(np.array([box.lower]), np.array([box.upper]), all_sides[None], live)
 
     def walk(self, decide: Decide) -> Iterator[int]:
-        """Go through the tree, whose boxes `decide` splits; yields how many are done.
+        """Go through the tree, whose boxes `decide` splits; yield the number of finished ones.
 
         Raises
         ------
@@ -186,7 +186,7 @@ class Asked:
             yield len(codes)
 
     def bounded(self, boxes: Waiting) -> Bounded:
-        """Boxes with the bounds of their pairs."""
+        """Return boxes with the bounds of their pairs."""
         units = units_on(self.hidden, boxes.low, boxes.high, boxes.sides, self.gamma)
         known = [boxes.sides[:, :0], *(own.sides for own in units)]
         off = are_outside(self.domain, boxes.low, boxes.high)
@@ -228,14 +228,14 @@ class Asked:
         live[box, :, direction] &= ~(upper <= self.upper)
 
     def above(self, tangents: Tangents, functionals: Array) -> Array:
-        """Upper bounds of functionals (N, r, m), along a direction a box."""
+        """Return upper bounds of functionals (N, r, m), along a direction a box."""
         size = tangents.paces[-1][:, :, 0] @ np.abs(self.head).T
         lost = self.gamma * np.matmul(np.abs(functionals), size[:, :, None])[:, :, 0]
         rows = functionals @ self.head
         return np.asarray(tangents.above(self.hidden, rows, self.gamma) + 2.0 * lost)
 
     def _parts(self, boxes: Waiting, axis: Indices) -> list[Waiting]:
-        """Both parts of each box, along its input or at the kink of its unit."""
+        """Return both parts of each box, split along its input or at the kink of its unit."""
         d, row = boxes.low.shape[1], np.arange(len(axis))
         every = np.arange(boxes.size)
         first, second = boxes.part(every), boxes.part(every)  # copies
@@ -255,7 +255,7 @@ class Asked:
 
 
 def _directions(statement: Statement, functionals: int) -> Array:
-    """Vertices of the input ball, one of each pair.
+    """Return vertices of the input ball, one of each pair.
 
     Raises
     ------

@@ -21,7 +21,7 @@ def back(
     tangents: bool,
     gamma: float,
 ) -> Rows:
-    """Pre-activations (or tangents) of the layer behind some, as affine functions of (x, v)."""
+    """Return pre-activations (or tangents) of the next layer as affine functions of (x, v)."""
     level = levels[len(layers)]
     A, B = (None, level.weight) if tangents else (level.weight, None)
     constant = np.zeros((len(x[0]), len(level.weight))) + (0.0 if tangents else level.bias)
@@ -74,7 +74,7 @@ Changed = tuple[Indices, Array, Array, Array]
 
 
 def _of_sums(layer: Relaxed, level: Level, weight: Array, tangents: bool) -> Changed:
-    """What sums of squares and products have as wholes, less what they have one by one."""
+    """Return the errors of sums of squares and products as wholes, less those of the terms."""
     assert layer.whole is not None
     assert layer.change is not None
     slopes = layer.line[0], layer.change.tilt, layer.d
@@ -97,12 +97,12 @@ def _of_sums(layer: Relaxed, level: Level, weight: Array, tangents: bool) -> Cha
 
 
 def rows_times(rows: Array, values: Array) -> Array:
-    """Rows (N, k, n) or (k, n) times a vector a box, (N, n)."""
+    """Return rows (N, k, n) or (k, n) times a vector a box, (N, n)."""
     if rows.ndim == 2:
         return values @ rows.T
     return np.asarray(np.matmul(rows, values[..., None])[..., 0])
 
 
 def _times2(rows: Array, first: Array, second: Array) -> Array:
-    """The same for two vectors, (N, k, 2)."""
+    """Do the same for two vectors, (N, k, 2)."""
     return np.asarray(np.matmul(rows, np.stack([first, second], axis=-1)))

@@ -212,14 +212,14 @@ class Chain:
         return self._bounded(functionals, layers, rows, x, v, boxes, spaces)
 
     def mode(self, i: int) -> Mode:
-        """What a layer needs."""
+        """Return what a layer needs."""
         inner = i + 1 < len(self.levels) or self.euclidean
         narrow = self.grows and inner
         known = self._common[i], self._sums[i], self._joint
         return Mode(inner, self.plain, narrow, self.two_lines, *known)
 
     def _above_least(self, i: int, z: Ends, before: Relaxed) -> Ends:
-        """Bounds of a layer's pre-activations, those of sums of squares from their least values."""
+        """Return bounds of pre-activations; those of sums of squares by their least values."""
         assert before.whole is not None
         low, level = z[0].copy(), self.levels[i]
         for own in self.squares[i]:
@@ -228,7 +228,7 @@ class Chain:
         return low, z[1]
 
     def _in_phase(self, i: int, z: Ends, boxes: Boxes) -> Ends:
-        """Bounds of a layer's pre-activations within the phases; in wrong order if none is left."""
+        """Return bounds of pre-activations within the phases; in wrong order if none is left."""
         if not self._places[i].size:
             return z
         low, high = z[0].copy(), z[1].copy()
@@ -238,15 +238,15 @@ class Chain:
         return low, high
 
     def _values(self, level: Level, h: Ball) -> Ends:
-        """Interval bounds of a layer's pre-activations, from those of the signal before it."""
+        """Return interval bounds of a layer's pre-activations from those of its inputs."""
         return self._natural(level.weight, level.sizes, h, level.bias)
 
     def _tangents(self, level: Level, t: Ball) -> Ends:
-        """The same of their tangents."""
+        """Do the same of their tangents."""
         return self._natural(level.tangents, level.tangent_sizes, t, np.zeros(1))
 
     def _natural(self, weight: Array, sizes: Array, signal: Ball, bias: Array) -> Ends:
-        """Interval bounds of ``W h + b`` for h in ``centre +- reach``."""
+        """Return interval bounds of ``W h + b`` for h in ``centre +- reach``."""
         centre, reach = signal
         middle, radius = centre @ weight.T + bias, reach @ sizes.T
         mass = np.abs(centre) @ sizes.T + radius + np.abs(bias)
@@ -281,17 +281,17 @@ class Chain:
 
 
 def _both(one: Ends, other: Ends) -> Ends:
-    """What two enclosures of the same number leave."""
+    """Return the intersection of two enclosures."""
     return np.maximum(one[0], other[0]), np.minimum(one[1], other[1])
 
 
 def _terms(sizes: Array, signal: Ball) -> Array:
-    """Sums of absolute values of the terms of ``W h``."""
+    """Return sums of absolute values of the terms of ``W h``."""
     return np.asarray((np.abs(signal[0]) + signal[1]) @ sizes.T)
 
 
 def _first_rows(level: Level, z: Ends, u: Ends) -> tuple[Rows, Rows]:
-    """Pre-activations and tangents of the first layer as functions of (x, v)."""
+    """Return pre-activations and tangents of the first layer as functions of (x, v)."""
     weight, along = (
         np.broadcast_to(rows, (len(z[0]), *rows.shape)) for rows in (level.weight, level.tangents)
     )

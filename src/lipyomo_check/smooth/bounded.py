@@ -39,7 +39,7 @@ class Bounded:
     rows: tuple[tuple[Rows, Rows], ...]
 
     def part(self, which: slice) -> Bounded:
-        """What is known of some of them, without their layers and rows."""
+        """Select some of them, without their layers and rows."""
         multiples = tuple(one.part(which) for one in self.multiples)
         planes = tuple(Planes(*(side[which] for side in one)) for one in self.planes)
         return Bounded(self.upper[which], self.x[which], self.v[which], multiples, planes, (), ())

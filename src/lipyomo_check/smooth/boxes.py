@@ -37,11 +37,11 @@ class Boxes(NamedTuple):
     def whole(
         cls, low: Array, high: Array, v_low: Array, v_high: Array, z_low: Array, z_high: Array
     ) -> Boxes:
-        """Boxes all of whose points count."""
+        """Return boxes all of whose points count."""
         return cls(low, high, v_low, v_high, z_low, z_high, 0.0 * low, np.full(len(low), -np.inf))
 
     def part(self, which: npt.NDArray[np.bool_] | slice) -> Boxes:
-        """Some of them."""
+        """Return some of them."""
         return Boxes(*(side[which] for side in self))
 
 
@@ -55,6 +55,6 @@ class Rows(NamedTuple):
 
 
 def middles(low: Array, high: Array) -> Ball:
-    """Middle and a radius that is not less than half the width."""
+    """Return middle and a radius that is not less than half the width."""
     centre = low + (high - low) / 2.0
     return centre, np.nextafter(np.maximum(high - centre, centre - low), np.inf) * (high > low)

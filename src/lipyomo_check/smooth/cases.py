@@ -27,7 +27,7 @@ class Cases(NamedTuple):
         return len(self.target)
 
     def part(self, which: npt.NDArray[np.bool_] | slice) -> Cases:
-        """Some of them."""
+        """Return some of them."""
         return Cases(self.boxes.part(which), self.target[which])
 
 
@@ -39,14 +39,14 @@ class Stackable(Protocol):
         """How many cases it has."""
 
     def part(self, which: slice, /) -> Self:
-        """Some of it."""
+        """Return some of it."""
 
 
 S = TypeVar("S", bound=Stackable)
 
 
 def last_of(stack: list[S], most: int) -> tuple[list[S], list[S]]:
-    """The last ones, at most so many in all, and the stack without them."""
+    """Return the last ones, at most so many in all, and the stack without them."""
     taken: list[S] = []
     while stack and most:
         *stack, top = stack
@@ -59,7 +59,7 @@ def last_of(stack: list[S], most: int) -> tuple[list[S], list[S]]:
 
 
 def joined(cases: list[Cases]) -> Cases:
-    """All of them."""
+    """Return all of them."""
     boxes = Boxes(*map(np.concatenate, zip(*(own.boxes for own in cases), strict=True)))
     return Cases(boxes, np.concatenate([own.target for own in cases]))
 
@@ -76,7 +76,7 @@ class Twin(NamedTuple):
 
 
 def first_cases(statement: Statement, phases: int) -> tuple[Array, Cases]:
-    """1 for each direction that counts, (D,), and the whole domain, once for each target."""
+    """Return 1 for each direction that counts, (D,), and the whole domain, once for each target."""
     box, vertices = statement.domain.box, statement.vertices
     directions = np.eye(statement.inputs)[statement.domain.moving]
     if statement.directions is not None:
@@ -97,7 +97,7 @@ def first_cases(statement: Statement, phases: int) -> tuple[Array, Cases]:
 
 
 def twins_of(chain: Chain, breaks: list[tuple[int, float]]) -> list[list[Twin]]:
-    """Units of a layer whose pre-activations are exact multiples of that of each axis.
+    """Return units of a layer whose pre-activations are exact multiples of that of each axis.
 
     Quotients of exact multiples are equal, and are rounded to the same numbers.
     """
@@ -132,7 +132,7 @@ def halves(
     breaks: list[tuple[int, float]],
     twins: list[list[Twin]],
 ) -> list[Cases]:
-    """Both parts of each case, along the axis of each."""
+    """Return both parts of each case, split along its axis."""
     boxes, target = cases
     if not len(target):
         return []
@@ -168,7 +168,7 @@ def halves(
 
 
 def are_outside(domain: Domain, low: Array, high: Array) -> npt.NDArray[np.bool_]:
-    """Which boxes surely have no point of the domain's rows or of its ball."""
+    """Return which boxes surely have no point of the domain's rows or of its ball."""
     found = np.zeros(len(low), dtype=bool)
     room = (low.shape[1] + 8) * ULP
     size = np.maximum(np.abs(low), np.abs(high))

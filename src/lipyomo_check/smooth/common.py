@@ -42,19 +42,19 @@ class Common(NamedTuple):
         return np.searchsorted(self.group, np.arange(self.rows.size))
 
     def branches(self, count: int) -> tuple[Indices, Indices]:
-        """The branches of other rows, and of rows in common, of members of so many products."""
+        """Return the branches of the other rows and of the common rows of this many products."""
         return (
             self.products + count * ~self.second,
             self.products + count * self.second,
         )
 
     def sums(self, members: Array) -> Array:
-        """Sums (N, G, ...) over the members (N, p, ...) of each group."""
+        """Return sums (N, G, ...) over the members (N, p, ...) of each group."""
         return np.asarray(np.add.reduceat(members, self.first, axis=1))
 
 
 def common_of(level: Level) -> Common | None:
-    """The groups of a layer's products, each of which is in the larger one of its two.
+    """Return the groups of a layer's products, each of which is in the larger one of its two.
 
     A row that is a multiple of another one by a power of two, of either sign, is the same factor.
     """
@@ -87,7 +87,7 @@ def common_of(level: Level) -> Common | None:
 
 
 def _multiples(level: Level) -> tuple[list[int], list[float]]:
-    """For each row the first one that it is a multiple of, by a power of two, and that."""
+    """Return for each row the first one that it is a multiple of, by a power of two, and that."""
     parts = [level.weight, level.bias[:, None], level.tangents]
     if level.rest is not None:
         parts += [level.rest.weight, level.rest.bias[:, None], level.rest.tangents]

@@ -20,7 +20,7 @@ Sides = tuple[bool, ...]
 
 
 def derivatives_at(name: str, z: arb, right: Sides, count: int) -> list[arb]:
-    """Sigma and its first derivatives at z, `count` in all; no numbers where Arb has none.
+    """Return sigma and its first derivatives at z, `count` in all; no numbers where Arb has none.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class Unit(NamedTuple):
     right: float
 
     def at(self, z: float, sides: Sides, count: int) -> list[arb]:
-        """Sigma and its first derivatives at z, as `derivatives_at` has them."""
+        """Return sigma and its first derivatives at z, as `derivatives_at` has them."""
         if self.name is not None:
             return derivatives_at(self.name, arb(z), sides, count)
         slope = arb(self.right if sides and sides[0] else self.left)
@@ -63,7 +63,7 @@ class Unit(NamedTuple):
 
 
 def units_of(layer: Layer) -> list[Unit]:
-    """The units of a layer one by one."""
+    """Return the units of a layer one by one."""
     names = {k: name for name, units in layer.curves for k in units}
     found = []
     for k, (left, right) in enumerate(zip(layer.left, layer.right, strict=True)):

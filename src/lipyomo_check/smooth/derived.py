@@ -24,27 +24,27 @@ Numbers = Sequence[int]
 
 
 def parted(name: str) -> tuple[str, int]:
-    """The activation's name and the order of its derivative."""
+    """Return the activation's name and the order of its derivative."""
     base = name.rstrip("'")
     return base, len(name) - len(base)
 
 
 def tanh_derivative(order: int, z: Array) -> Array:
-    """That of tanh; ``order >= 1``."""
+    """Return a derivative of tanh; ``order >= 1``."""
     e = exp_minus(2.0 * np.abs(z))
     q = 1.0 / (1.0 + e)
     return 4.0 * e * q * q * _horner(_of_tanh(order), np.copysign((1.0 - e) * q, z))
 
 
 def erf_derivative(order: int, z: Array) -> Array:
-    """That of erf; ``order >= 1``."""
+    """Return a derivative of erf; ``order >= 1``."""
     x = np.clip(z, -FAR, FAR)
     w = 1.1283791670955126 * exp_minus(x * x)
     return _horner(_of_bell(2, order, 1, (1,)), x) * w
 
 
 def gelu_derivative(order: int, z: Array) -> Array:
-    """That of GELU; ``order >= 1``."""
+    """Return a derivative of GELU; ``order >= 1``."""
     x = np.clip(z, -FAR, FAR)
     below, density = normal(z)
     if order == 1:
@@ -53,7 +53,7 @@ def gelu_derivative(order: int, z: Array) -> Array:
 
 
 def silu_derivative(order: int, z: Array) -> Array:
-    """That of SiLU; ``order >= 1``."""
+    """Return a derivative of SiLU; ``order >= 1``."""
     y = 0.5 * z
     if order == 1:
         e = exp_minus(np.abs(z))
@@ -65,7 +65,7 @@ def silu_derivative(order: int, z: Array) -> Array:
 
 @cache
 def _of_tanh(order: int) -> Numbers:
-    """Q, the constant term first."""
+    """Return the coefficients of Q, the constant term first."""
     if order == 1:
         return (1,)
     before = _of_tanh(order - 1)
@@ -75,7 +75,7 @@ def _of_tanh(order: int) -> Numbers:
 
 @cache
 def _of_bell(b: int, order: int, first: int, start: Numbers) -> Numbers:
-    """R, which is `start` for the order `first`."""
+    """Return R, which is `start` for the order `first`."""
     if order == first:
         return start
     before = _of_bell(b, order - 1, first, start)
@@ -83,7 +83,7 @@ def _of_bell(b: int, order: int, first: int, start: Numbers) -> Numbers:
 
 
 def _rise(numbers: Numbers) -> list[int]:
-    """Coefficients of a polynomial's derivative."""
+    """Return coefficients of a polynomial's derivative."""
     return [k * v for k, v in enumerate(numbers)][1:]
 
 
@@ -104,7 +104,7 @@ def _four(of: Derivative, order: int, z: Array, right: tuple[Bools, ...]) -> Fou
 
 
 def _kinds(of: Derivative, ends: Sequence[tuple[float, float]]) -> tuple[Kind, ...]:
-    """Kinds of the first three, from what the second to the seventh derivative lie between."""
+    """Return the kinds of the first three derivatives, given ranges of the second to seventh."""
     sizes = [max(map(abs, pair)) for pair in ends]
     return tuple(
         Kind(

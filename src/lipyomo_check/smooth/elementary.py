@@ -35,7 +35,7 @@ TAIL = 9.0
 
 
 def exp_minus(y: Array) -> Array:
-    """``exp(-y)`` for y >= 0, with a relative error below 2^-47 up to y = 708.
+    """Return ``exp(-y)`` for y >= 0, with a relative error below 2^-47 up to y = 708.
 
     With k the whole number next to y 64 / log 2 and r = k log(2) / 64 - y, it is
     ``2^-(k div 64) T[k mod 64] exp(r)``.  The first part of log(2) / 64 has 33 bits, and k at most
@@ -59,7 +59,7 @@ def exp_minus(y: Array) -> Array:
 
 @cache
 def _exponentials() -> tuple[float, float, Array]:
-    """log(2) / 64 in two parts, and ``2^(-j / 64)``."""
+    """Return log(2) / 64 in two parts, and ``2^(-j / 64)``."""
     with ctx.workprec(BITS):
         log2 = arb(2).log() / PIECES
         first = float(np.ldexp(np.rint(np.ldexp(float(log2), 39)), -39))
@@ -69,7 +69,7 @@ def _exponentials() -> tuple[float, float, Array]:
 
 
 def log_one_plus(e: Array) -> Array:
-    """``log(1 + e)`` for 0 <= e <= 1, with an error below 2^-42.
+    """Return ``log(1 + e)`` for 0 <= e <= 1, with an error below 2^-42.
 
     A value y from elsewhere is tested: ``log(1 + e) = y + log((1 + e) exp(-y))``, and the last
     logarithm is that of a number which is shown to differ from 1 by less than 2^-43.
@@ -82,7 +82,7 @@ def log_one_plus(e: Array) -> Array:
 
 
 def sine_and_cosine(z: Array) -> tuple[Array, Array]:
-    """Both with an error below 2^-46, for |z| <= 2^20.
+    """Return both with an error below 2^-46, for |z| <= 2^20.
 
     With k the whole number next to 2 z / pi, z - k pi / 2 is found with pi / 2 in three parts, of
     which the first two have 33 bits and give exact products; each of three subtractions errs by
@@ -109,7 +109,7 @@ def sine_and_cosine(z: Array) -> tuple[Array, Array]:
 
 @cache
 def _quarter() -> tuple[float, float, float]:
-    """Half of pi in three parts."""
+    """Return half of pi in three parts."""
     parts: list[float] = []
     with ctx.workprec(BITS):
         half = arb.pi() / 2
@@ -125,7 +125,7 @@ def _factorial(n: int) -> float:
 
 
 def normal(z: Array) -> tuple[Array, Array]:
-    """Distribution and density of the normal distribution, with an error below 2^-46.
+    """Return distribution and density of the normal distribution, with an error below 2^-46.
 
     The density by `exp_minus`.  For z >= 0 the upper tail is expanded at the next point of a grid,
     from Arb's values there; Taylor's remainder is below ``42 / 128^9 / 9! < 2^-75``.
@@ -146,7 +146,7 @@ def normal(z: Array) -> tuple[Array, Array]:
 
 @cache
 def _tails() -> Array:
-    """Taylor coefficients of the upper tail up to h^8 at the points of the grid."""
+    """Return Taylor coefficients of the upper tail up to h^8 at the points of the grid."""
     rows = []
     with ctx.workprec(BITS):
         for place in range(int(TAIL) * PIECES + 1):

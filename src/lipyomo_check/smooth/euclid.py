@@ -67,7 +67,7 @@ class Goals(NamedTuple):
 
 
 def jacobian_at(chain: Chain, rows: Array, boxes: Boxes) -> tuple[Array, Array]:
-    """Rows (N, k, n) of the last layer times the Jacobian, about, in the middles of boxes.
+    """Return rows (N, k, n) of the last layer times the Jacobian, about, in the middles of boxes.
 
     The second array has the sums of the terms' absolute values.
     """
@@ -96,7 +96,7 @@ def jacobian_at(chain: Chain, rows: Array, boxes: Boxes) -> tuple[Array, Array]:
 
 
 def _in_phase(kind: Kind, z: Array, low: Array, high: Array) -> tuple[Array, tuple[Bools, ...]]:
-    """Pre-activations moved into phases, and whether they are right of each break."""
+    """Return pre-activations moved into phases, and whether they are right of each break."""
     at = np.clip(z, low, high)
     return at, tuple((at > b) | ((at == b) & (low >= b)) for b in kind.breaks)
 
@@ -104,7 +104,7 @@ def _in_phase(kind: Kind, z: Array, low: Array, high: Array) -> tuple[Array, tup
 def framed(
     chain: Chain, functionals: Array | None, boxes: Boxes, moving: Array, single: bool
 ) -> tuple[Array, Boxes, Frame]:
-    """Directions of boxes, chosen by the Jacobian in their middles: any would do.
+    """Return directions of boxes, chosen by the Jacobian in their middles: any would do.
 
     Parameters
     ----------
@@ -145,13 +145,13 @@ def framed(
 
 
 def _units(vectors: Array, length: Array, noise: Array) -> Array:
-    """Vectors of length one, or zero where they are but noise."""
+    """Return vectors of length one, or zero where they are rounding errors only."""
     clear = (length > noise)[:, None]
     return np.where(clear, vectors / np.where(clear, length[:, None], 1.0), 0.0)
 
 
 def _rows(chain: Chain, functionals: Array | None, count: int) -> Array:
-    """What the Jacobian's rows are of the last hidden layer's outputs, (N, k, n)."""
+    """Return the Jacobian's rows in the last hidden layer's outputs, (N, k, n)."""
     if functionals is None:
         return np.broadcast_to(chain.head, (count, *chain.head.shape))
     return (functionals @ chain.head)[:, None]
@@ -166,7 +166,7 @@ def goals(
     moving: Array,
     upper: float,
 ) -> Goals:
-    """What the bounds of boxes may be at most, for the norm to be at most `upper`."""
+    """Return the largest bounds of boxes for which the norm is at most `upper`."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         y = frame.y
         rows = _rows(chain, functionals if y is None else None, len(boxes.low))
@@ -188,7 +188,7 @@ def goals(
 def _across_both(
     parts: Array, rest: Array, y: Array, v: Array, more: Array, upper: float, gamma: float
 ) -> Goals:
-    """Goals where the input's norm is Euclidean."""
+    """Return goals where the input's norm is Euclidean."""
     away = lengths(lengths(rest)) + more
     gradients = np.matmul(y[:, None, None], parts)[:, :, 0]
     along = np.matmul(gradients, v[:, :, None])[..., 0]
@@ -211,7 +211,7 @@ def _across_both(
 def _across_outputs(
     parts: Array, rest: Array, y: Array, boxes: Boxes, more: Array, upper: float, gamma: float
 ) -> Goals:
-    """Goals where only the output's norm is Euclidean."""
+    """Return goals where only the output's norm is Euclidean."""
     v, open_v = 0.5 * (boxes.v_low + boxes.v_high), 0.5 * (boxes.v_high - boxes.v_low)
     away = lengths(np.matmul(rest, (np.abs(v) + open_v)[:, :, None])[..., 0]) + more
     gradients = np.matmul(y[:, None, None], parts)[:, :, 0]
@@ -229,7 +229,7 @@ def _across_outputs(
 
 
 def _most(a: Array, b: Array, c: Array, minus: Array, upper: float, gamma: float) -> Array:
-    """The largest M with a norm of at most `upper`; minus infinity if there is none.
+    """Return the largest M with a norm of at most `upper`; minus infinity if there is none.
 
     The norm is at most U if ``(U^2 - M^2 - b^2)(U^2 - a^2 - c^2) >= (M a + b c)^2``, with neither
     factor negative.  The root of this is taken, then the inequality is checked with room.
@@ -248,7 +248,7 @@ def _most(a: Array, b: Array, c: Array, minus: Array, upper: float, gamma: float
 
 
 def _enclosed(chain: Chain, rows: Array, errors: Array, boxes: Boxes, bounded: Bounded) -> Jacobian:
-    """Rows (N, k, n) of the last layer, off by `errors`, times the Jacobian on boxes."""
+    """Return rows (N, k, n) of the last layer, off by `errors`, times the Jacobian on boxes."""
     gamma, (_, reach) = chain.gamma, middles(boxes.low, boxes.high)
     F = np.zeros((*rows.shape[:2], 1 + reach.shape[1], rows.shape[2]))
     F[:, :, 0] = rows
@@ -282,13 +282,13 @@ def _enclosed(chain: Chain, rows: Array, errors: Array, boxes: Boxes, bounded: B
 
 
 def _largest(parts: Array) -> Array:
-    """Bounds of ``|p_0 + sum_i delta_i p_i|`` over delta in [-1, 1]^d, for p (N, 1 + d, k)."""
+    """Bound ``|p_0 + sum_i delta_i p_i|`` over delta in [-1, 1]^d, for p (N, 1 + d, k)."""
     whole = np.abs(parts[:, 0]) + np.abs(parts[:, 1:]).sum(axis=1)
     return np.asarray(np.minimum(lengths(whole), lengths(parts).sum(axis=1)))
 
 
 def _spectral(matrices: Array, gamma: float) -> Array:
-    """Bounds of the largest singular values of matrices (N, k, D).
+    """Return bounds of the largest singular values of matrices (N, k, D).
 
     ``x^T G x = z^T B z`` for ``x = Q z`` and ``B = Q^T G Q``; Q has about the eigenvectors of G.
     """
@@ -304,5 +304,5 @@ def _spectral(matrices: Array, gamma: float) -> Array:
 
 
 def lengths(vectors: Array) -> Array:
-    """Euclidean lengths along the last axis."""
+    """Return Euclidean lengths along the last axis."""
     return np.asarray(np.sqrt((vectors * vectors).sum(axis=-1)))

@@ -53,7 +53,7 @@ class Form(NamedTuple):
 
     @classmethod
     def of(cls, rows: Rows, which: Indices, ball: Ball, scope: Scope) -> Form:
-        """Some rows, which are known to lie in these ranges as well."""
+        """Return some rows, which are known to lie in these ranges as well."""
         middle, radius = ball[0][:, which], ball[1][:, which]
         turn = rows.x[:, which] * scope.x[:, None]
         if rows.v is None:
@@ -85,7 +85,7 @@ class Left(NamedTuple):
 
 
 def left_of(products: Products, z: tuple[Rows, Ball], u: tuple[Rows, Ball], scope: Scope) -> Left:
-    """What is left of a layer's products beside the planes through their middles."""
+    """Return the products of a layer less the planes through their middles."""
     z_i, z_j = (Form.of(z[0], rows, z[1], scope) for rows in (products.left, products.right))
     u_i, u_j = (Form.of(u[0], rows, u[1], scope) for rows in (products.left, products.right))
     found = [left_between(p, q, scope.gamma) for p, q in ((z_i, z_j), (u_i, z_j), (z_i, u_j))]
@@ -94,7 +94,7 @@ def left_of(products: Products, z: tuple[Rows, Ball], u: tuple[Rows, Ball], scop
 
 @np.errstate(divide="ignore", over="ignore", invalid="ignore")  # what overflows says nothing
 def left_between(p: Form, q: Form, gamma: float) -> Ends:
-    """Ends of (p - f)(q - g) for any two signals, f and g being their middles."""
+    """Return ends of (p - f)(q - g) for any two signals, f and g being their middles."""
     most = p.radius * q.radius * (1.0 + 4.0 * ULP)
     t = np.sqrt(q.radius / p.radius)
     t = np.where(np.isfinite(t) & (t > 0.0), t, 1.0)
@@ -146,7 +146,7 @@ Point = tuple[Array, Array, Array, Array]
 
 
 def above(factors: Factors, left: Left, a: Array, b: Array, point: Point | None) -> Above:
-    """Planes through the middles, or those that are lowest at one point of each box."""
+    """Return planes through the middles, or those that are lowest at one point of each box."""
     (z, u), (z_ends, u_ends) = (factors.z, factors.u), factors.ends
     pairs = (
         (0, z[0], z[1], z_ends),
@@ -183,7 +183,7 @@ def plane(
     left: Ends,
     at: tuple[Array, Array] | None,
 ) -> tuple[Array, Array, Array]:
-    """f, g and e with ``c p q <= c (g p + f q - f g + e)`` on both ranges."""
+    """Return f, g and e with ``c p q <= c (g p + f q - f g + e)`` on both ranges."""
     rises = c >= 0.0
     (f, g), e = middles, np.where(rises, left[1], left[0])
     if at is None:
@@ -201,6 +201,6 @@ def plane(
 
 
 def times(one: Ends, other: Ends) -> Ends:
-    """The range of a product of ranges, but for rounding."""
+    """Return the range of a product of ranges, but for rounding."""
     corners = np.stack([a * b for a in one for b in other])
     return corners.min(axis=0), corners.max(axis=0)

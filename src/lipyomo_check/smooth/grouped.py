@@ -19,30 +19,30 @@ Sampled = tuple[tuple[Group, Samples], ...]
 
 
 def behind(units: Array, products: Array) -> Array:
-    """Numbers of units, and those of products behind them."""
+    """Return numbers of units, and those of products behind them."""
     return np.concatenate([units, products], axis=1)
 
 
 def lines_behind(units: Line, products: Line) -> Line:
-    """Lines of units, and those of products behind them."""
+    """Return lines of units, and those of products behind them."""
     s, middle, reach = (behind(*pair) for pair in zip(units, products, strict=True))
     return s, middle, reach
 
 
 def wider(middle: Array, radius: Array) -> Ball:
-    """Ranges with room for what they have lost by a few operations."""
+    """Return ranges with room for what they have lost by a few operations."""
     return middle, radius + 8.0 * ULP * (np.abs(middle) + radius)
 
 
 def ball_around(low: Array, high: Array) -> Ball:
-    """Middle of an interval, and a radius that holds it."""
+    """Return middle of an interval, and a radius that holds it."""
     middle = low + (high - low) / 2.0
     reach = np.maximum(high - middle, middle - low)
     return middle, np.maximum(np.nextafter(reach, np.inf), 0.0)
 
 
 def line_around(samples: Sampled, shape: tuple[int, ...], A: float, c: float) -> Line:
-    """Lines around ``A sigma + c sigma'``."""
+    """Return lines around ``A sigma + c sigma'``."""
     s, low, high = by_group(samples, shape, lambda _, one: one.lines(A, c), 3)
     return s, *ball_around(low, high)
 
@@ -53,7 +53,7 @@ def by_group(
     of: Callable[[Group, Samples], tuple[Array, ...]],
     count: int = 2,
 ) -> tuple[Array, ...]:
-    """Values of a layer's groups, each unit's in its place; `count` arrays if there are none."""
+    """Return values of a layer's groups in the order of its units; `count` arrays if none."""
     if not samples:
         return tuple(np.zeros(shape) for _ in range(count))
     if len(samples) == 1 and samples[0][0].units.size == shape[1]:

@@ -16,7 +16,7 @@ MOST_GROWTH = 1e60
 
 
 def growth_of(levels: Sequence[Level], head: Array, largest: float, offset: Array | None) -> float:
-    """The product of all layers' norms, for inputs up to `largest` in size.
+    """Return the product of all layers' norms, for inputs up to `largest` in size.
 
     Raises
     ------
@@ -39,7 +39,7 @@ def growth_of(levels: Sequence[Level], head: Array, largest: float, offset: Arra
 def within_reach(
     upper: Array, layers: Sequence[Relaxed], grows: Sequence[bool], growth: float
 ) -> Array:
-    """Bounds, infinite where products or units without bounds make numbers too large.
+    """Return bounds, infinite where products or units without bounds make numbers too large.
 
     Nor is there a bound where a unit may not be smooth: its slopes are not finite then.
     """

@@ -32,7 +32,7 @@ class Multiple(NamedTuple):
     rows: Array | None = None
 
     def part(self, which: slice) -> Multiple:
-        """Those of some boxes."""
+        """Select those of some boxes."""
         return Multiple(*(None if side is None else side[which] for side in self))
 
 
@@ -47,7 +47,7 @@ class Above(NamedTuple):
     multiples: tuple[Multiple, ...] = ()
 
     def without(self) -> Above:
-        """The same, with a half-space that cuts through none of the boxes."""
+        """Do the same, with a half-space that cuts through none of the boxes."""
         return self._replace(multiples=(*self.multiples, Multiple()))
 
 
@@ -64,7 +64,7 @@ class HalfSpaces(NamedTuple):
 
 
 def confined(domain: Domain, found: Above, centre: Array, reach: Array) -> Above:
-    """Upper functions with multiples of the domain's rows, and of tangents of its ball."""
+    """Return upper functions with multiples of the domain's rows, and of tangents of its ball."""
     for row, b in zip(domain.A, domain.b, strict=True):
         a, size = -np.array(row), np.abs(row)
         level = centre @ a + b
@@ -88,7 +88,7 @@ def confined(domain: Domain, found: Above, centre: Array, reach: Array) -> Above
 def normals(
     domain: Domain, x: Array, centre: Array, reach: Array, corner: bool
 ) -> tuple[Array, Array]:
-    """Normals of tangents of the ball, and their dual norms.
+    """Return normals of tangents of the ball, and their dual norms.
 
     They point to the corner of each box where its upper function is largest, or to its centre: any
     normals would do.
@@ -103,7 +103,7 @@ def normals(
 
 
 def inherited(rise: Array, least: Array, centre: Array, reach: Array) -> HalfSpaces:
-    """``rise . x >= least``, for those of the boxes that it cuts through."""
+    """Return ``rise . x >= least``, for those of the boxes that it cuts through."""
     level = (rise * centre).sum(axis=1) - least
     which = np.flatnonzero(level < (np.abs(rise) * reach).sum(axis=1))
     size = (np.abs(rise) * np.abs(centre)).sum(axis=1) + np.abs(least)
@@ -113,7 +113,7 @@ def inherited(rise: Array, least: Array, centre: Array, reach: Array) -> HalfSpa
 def narrowed(
     x: Array, ends: tuple[Array, Array], space: HalfSpaces, reach: Array
 ) -> tuple[Array, Array]:
-    """Ends (N, n) of ranges within a half-space, of functions with coefficients x (N, n, d).
+    """Return ends (N, n) of ranges within a half-space, of functions with coefficients x (N, n, d).
 
     The given ends are those over the whole boxes.  Any multiples are sound.  If entries of x and of
     a are like random numbers, those of x turn first whose ratio to a is large, and the number of
@@ -139,7 +139,7 @@ def narrowed(
 
 
 def best_multiple(x: Array, a: Array, level: Array, reach: Array) -> Array:
-    """The multiple mu >= 0 for which ``x + mu a`` with ``mu level`` gives about the least bound."""
+    """Return the multiple mu >= 0 for which ``x + mu a`` has about the least bound."""
     turn = np.abs(a) * reach
     with np.errstate(divide="ignore", invalid="ignore"):
         where = np.where(x * a < 0, -x / a, np.inf)
@@ -155,7 +155,7 @@ def best_multiple(x: Array, a: Array, level: Array, reach: Array) -> Array:
 def with_multiples(
     found: Above, spaces: HalfSpaces, reach: Array, chosen: Array | None = None
 ) -> Above:
-    """The least bounds of ``f + mu g`` for mu >= 0; rows that were `chosen` are kept as well.
+    """Return the least bounds of ``f + mu g`` for mu >= 0; keep `chosen` rows as well.
 
     As a function of mu a bound is convex and piecewise linear; its minimum is where an entry of
     ``x + mu a`` vanishes, or at 0.  Whatever mu is, the bound is computed with room for rounding.
@@ -187,7 +187,7 @@ def by_phases(
     reach: Array,
     boxes: Boxes,
 ) -> Above:
-    """The same upper functions with multiples of those of phases that cut through the boxes.
+    """Do the same upper functions with multiples of those of phases that cut through the boxes.
 
     In a phase ``z <= t`` of a unit with an affine lower function ``a . x + g`` the sum
     ``t - a . x - g`` is not negative, and any multiple may be added; ``z >= t`` likewise.

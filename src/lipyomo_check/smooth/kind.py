@@ -72,7 +72,7 @@ class Kind:
         return bool(self.breaks) and self.bounds == (0.0, 0.0, 0.0)
 
     def rooms(self, z: Array, value: Array, slope: Array) -> tuple[Array | float, Array | float]:
-        """What sigma and sigma' err by, in units of `ERROR`, where they are at most this large."""
+        """Return the errors of sigma and sigma' of at most these sizes, in units of `ERROR`."""
         if self.inside is None:
             return self.scale[0] * (1.0 + z), self.scale[1]
         return self.scale[0] + value, self.scale[1] + slope
@@ -80,7 +80,7 @@ class Kind:
     def bends(
         self, start: Array, middle: Array, end: Array, right: tuple[Bools, ...]
     ) -> tuple[Enclosure, Enclosure, Array, Array]:
-        """What holds sigma'' and sigma''' on pieces; sigma' and sigma'' in the middle of them."""
+        """Bound sigma'' and sigma''' on pieces; also return sigma' and sigma'' in their middles."""
         _, one, two, three = self.derivatives(middle, right)
         if self.inside is None:
             second, third, fourth = self.bounds
@@ -104,7 +104,7 @@ class Kind:
 
 
 def _within(middle: Array, radius: Array, bound: float) -> Enclosure:
-    """Middle and radius of an interval and [-bound, bound] together.
+    """Return middle and radius of an interval and [-bound, bound] together.
 
     The radius has room for the rounding of the sums and products that these enter.
     """

@@ -29,7 +29,7 @@ def _tanh(z: Array, right: tuple[Bools, ...]) -> Four:
 
 
 def _sigmoid(z: Array, right: tuple[Bools, ...] = ()) -> Four:
-    """``(1 + tanh(z / 2)) / 2``."""
+    """Return ``(1 + tanh(z / 2)) / 2``."""
     t, d, second, third = _tanh(z / 2.0, right)
     return 0.5 + 0.5 * t, 0.25 * d, 0.125 * second, 0.0625 * third
 
@@ -45,7 +45,7 @@ def _silu(z: Array, right: tuple[Bools, ...]) -> Four:
 
 
 def _mish(z: Array, right: tuple[Bools, ...]) -> Four:
-    """``z w`` with w = tanh(log(1 + e^z)), whose slope is ``(1 - w^2) s``, s the sigmoid."""
+    """Return ``z w`` with w = tanh(log(1 + e^z)), whose slope is ``(1 - w^2) s``, s the sigmoid."""
     e = exp_minus(np.abs(z))
     up = np.where(z > 0, 1.0, e)  # e^z = up / down
     down = np.where(z > 0, e, 1.0)
@@ -68,7 +68,7 @@ def _gelu(z: Array, right: tuple[Bools, ...]) -> Four:
 
 
 def _gelu_tanh(z: Array, right: tuple[Bools, ...]) -> Four:
-    """``z (1 + tanh y) / 2`` with ``y = sqrt(2 / pi) (z + 0.044715 z^3)``."""
+    """Return ``z (1 + tanh y) / 2`` with ``y = sqrt(2 / pi) (z + 0.044715 z^3)``."""
     x = np.clip(z, -100.0, 100.0)  # beyond, tanh y is 1 and its derivatives are zero
     k = 0.7978845608028654
     y = k * (x + 0.044715 * x**3)
@@ -136,7 +136,7 @@ def _hard_swish(z: Array, right: tuple[Bools, ...]) -> Four:
 
 
 def _stretched(base: Kind, beta: float) -> Kind:
-    """``base(beta z) / beta``."""
+    """Return ``base(beta z) / beta``."""
 
     def derivatives(z: Array, right: tuple[Bools, ...]) -> Four:
         value, one, two, three = base.derivatives(beta * z, right)
@@ -150,7 +150,7 @@ def _stretched(base: Kind, beta: float) -> Kind:
 
 
 def _scaled(base: Kind, factor: float) -> Kind:
-    """``factor base(z)``."""
+    """Return ``factor base(z)``."""
 
     def derivatives(z: Array, right: tuple[Bools, ...]) -> Four:
         one, two, three, four = (factor * v for v in base.derivatives(z, right))
@@ -190,7 +190,7 @@ VANISHING = "elu", "selu"
 
 
 def kind_of(name: str) -> Kind:
-    """The kind of some units, from its name, such as ``tanh`` or ``elu(0.5)``.
+    """Return the kind of some units, from its name, such as ``tanh`` or ``elu(0.5)``.
 
     Raises
     ------
@@ -205,7 +205,7 @@ def kind_of(name: str) -> Kind:
 
 
 def parameters_of(name: str) -> tuple[str, tuple[float, ...]]:
-    """The word and the parameters of a name; those that are not said are 1.
+    """Return the word and the parameters of a name; those that are not said are 1.
 
     Raises
     ------
@@ -234,7 +234,7 @@ def parameters_of(name: str) -> tuple[str, tuple[float, ...]]:
 
 
 def elu_kind(alpha: float) -> Kind:
-    """ELU with any alpha."""
+    """Return ELU with any alpha."""
     size = abs(alpha) * (1.0 + 1e-15)
     scale = 1.0 + size
     slopes = min(alpha, 0.0), max(alpha, 1.0)
@@ -242,7 +242,7 @@ def elu_kind(alpha: float) -> Kind:
 
 
 def two_slopes(left: float, right: float) -> Kind:
-    """A piecewise-linear unit; one without a break if the slopes are equal."""
+    """Return a piecewise-linear unit; one without a break if the slopes are equal."""
     size, ends = 1.0 + max(abs(left), abs(right)), (min(left, right), max(left, right))
     scale, nothing = (size, size, 1.0, 1.0), (0.0, 0.0, 0.0)
     if left == right:

@@ -118,7 +118,7 @@ class Relaxed(NamedTuple):
         scope: Scope,
         mode: Mode,
     ) -> Relaxed:
-        """The outputs of a layer whose pre-activations and tangents have these ends.
+        """Return the outputs of a layer whose pre-activations and tangents have these ends.
 
         Parameters
         ----------
@@ -175,7 +175,7 @@ class Relaxed(NamedTuple):
         return found._with_lines(level)
 
     def _change(self) -> Change:
-        """That of the units."""
+        """Return the change of the units."""
         assert self.slope_line is not None
         s, middle, reach = self.slope_line
         n = s.shape[1]
@@ -186,7 +186,7 @@ class Relaxed(NamedTuple):
         return Change(m * s, m * middle - m * d, spread, weight)
 
     def _with_lines(self, level: Level) -> Relaxed:
-        """With lines of products behind those of units."""
+        """Return with lines of products behind those of units."""
         products, left = level.products, self.left
         assert products is not None
         assert left is not None
@@ -213,7 +213,7 @@ class Relaxed(NamedTuple):
         return self._replace(line=line, slope_line=slope_line, change=change)
 
     def outputs(self, level: Level) -> Ball:
-        """Ranges of the outputs."""
+        """Return ranges of the outputs."""
         s, middle, reach = self.line
         n = self.low.shape[1] if level.products is None else level.products.units
         s, middle, reach = s[:, :n], middle[:, :n], reach[:, :n]
@@ -234,7 +234,7 @@ class Relaxed(NamedTuple):
         return behind(found[0], more[0]), behind(found[1], more[1])
 
     def tangents(self, level: Level) -> Ball:
-        """Ranges of the outputs' tangents."""
+        """Return ranges of the outputs' tangents."""
         n = self.low.shape[1] if level.products is None else level.products.units
         d, d_reach = self.d[:, :n], self.d_reach[:, :n]
         m, m_reach = self.m[:, :n], self.m_reach[:, :n]
@@ -256,12 +256,12 @@ class Relaxed(NamedTuple):
         return behind(found[0], more[0]), behind(found[1], more[1])
 
     def ends(self, rows: Indices) -> Ends:
-        """Ends of z of some rows."""
+        """Return ends of z of some rows."""
         low, high = self.low[:, rows], self.high[:, rows]
         return low, np.maximum(low, high)
 
     def tangent_ends(self, rows: Indices) -> Ends:
-        """Those of u, with room for rounding."""
+        """Return the ends of u, widened for rounding."""
         m, reach = self.m[:, rows], self.m_reach[:, rows]
         return np.nextafter(m - reach, -np.inf), np.nextafter(m + reach, np.inf)
 
@@ -269,7 +269,7 @@ class Relaxed(NamedTuple):
 def _ratios(
     level: Level, z: tuple[Rows, Ball], u: tuple[Rows, Ball], values: Ends, scope: Scope
 ) -> tuple[tuple[Indices, Ends], ...]:
-    """Units that are powers, and ends of their tangents."""
+    """Return units that are powers, and ends of their tangents."""
     found = []
     for group in level.groups:
         p, own = exponent_of(group.kind), group.units
@@ -281,6 +281,6 @@ def _ratios(
 
 
 def _samples(group: Group, low: Array, high: Array, mode: Mode) -> Samples:
-    """A group's functions on intervals."""
+    """Return a group's functions on intervals."""
     flat = mode.two_lines and group.kind.kinked
     return Samples.of(group.kind, low, high, mode.plain, flat)

@@ -124,15 +124,15 @@ class Level:
         return np.concatenate([np.arange(self.products.units), self.others])
 
     def own(self, rows: Array) -> Array:
-        """Numbers of rows (..., n) for each branch."""
+        """Return numbers of rows (..., n) for each branch."""
         return rows if self.products is None else rows[..., self.products.own]
 
     def spread(self, outputs: Array) -> Array:
-        """Numbers of outputs for each branch."""
+        """Return numbers of outputs for each branch."""
         return outputs if self.products is None else outputs[..., self.products.output]
 
     def outputs_of(self, branches: Array) -> Array:
-        """Sums over each output's branches."""
+        """Return sums over each output's branches."""
         if self.products is None:
             return branches
         n, count = self.products.units, self.products.left.size
@@ -140,7 +140,7 @@ class Level:
         return np.concatenate([branches[..., :n], both], axis=-1)
 
     def rows_of(self, branches: Array) -> Array:
-        """Sums over each row's branches."""
+        """Return sums over each row's branches."""
         if self.products is None:
             return branches
         found = np.zeros((*branches.shape[:-1], len(self.weight)))
@@ -150,7 +150,7 @@ class Level:
 
 
 def hidden_of(statement: Statement) -> list[Layer]:
-    """The hidden layers, behind identities if the first one's product with directions rounds."""
+    """Return the hidden layers, after identities if the first product with directions rounds."""
     if statement.directions is None or (statement.hidden and _in_floats(statement) is not None):
         return statement.hidden
     ones = [1.0] * statement.inputs
@@ -159,7 +159,7 @@ def hidden_of(statement: Statement) -> list[Layer]:
 
 
 def levels_of(statement: Statement) -> tuple[list[Level], Array]:
-    """The layers of `hidden_of` in arrays, and the last weight, of the last level's outputs."""
+    """Return the layers of `hidden_of` in arrays, and the weight of the last level's outputs."""
     hidden, passed = hidden_of(statement), None
     if statement.directions is not None:
         whole = len(hidden) > len(statement.hidden)
@@ -168,7 +168,7 @@ def levels_of(statement: Statement) -> tuple[list[Level], Array]:
 
 
 def in_arrays(layers: Sequence[Layer], passed: Array | None = None) -> tuple[list[Level], Array]:
-    """Layers in arrays, the last one's weight apart; the first tangents' weight may be given."""
+    """Return layers in arrays, and the last weight; the first tangents' weight may be given."""
     levels: list[Level] = []
     columns: Indices | None = None
     for i, layer in enumerate(layers[:-1]):
@@ -184,7 +184,7 @@ def in_arrays(layers: Sequence[Layer], passed: Array | None = None) -> tuple[lis
 
 
 def units_alone(layer: Layer) -> list[Unit]:
-    """A layer's units that are no part of products, in their order."""
+    """Return a layer's units that are no part of products, in their order."""
     paired = {k for pair in layer.products for k in pair}
     return [unit for k, unit in enumerate(units_of(layer)) if k not in paired]
 
@@ -194,7 +194,7 @@ def _columns(weight: Array, columns: Indices | None) -> Array:
 
 
 def _in_floats(statement: Statement) -> list[list[float]] | None:
-    """The first weight in the statement's directions, if its entries are floats."""
+    """Return the first weight in the statement's directions, if its entries are floats."""
     rows, bits = statement.first
     found = []
     for row in rows:
@@ -212,7 +212,7 @@ def _in_floats(statement: Statement) -> list[list[float]] | None:
 
 
 def _level(layer: Layer, weight: Array) -> Level:
-    """A hidden layer in arrays, its units in groups of one kind; all units are rows."""
+    """Return a hidden layer in arrays, its units in groups of one kind; all units are rows."""
     sizes = np.abs(weight)
     paired = {k for pair in layer.products for k in pair}
     of: dict[object, list[int]] = {}
@@ -238,7 +238,7 @@ class _Row(NamedTuple):
         return b"".join((part + 0.0).tobytes() for part in (*self.floats, *self.rest))
 
     def plus(self, other: _Row, sign: float) -> _Row:
-        """The sum (or difference) of two rows without rests, by Knuth's exact addition."""
+        """Return the sum (or difference) of two rows without rests, by Knuth's exact addition."""
         found, rests = [], []
         for a, own in zip(self.floats, other.floats, strict=True):
             b = sign * own
@@ -250,7 +250,7 @@ class _Row(NamedTuple):
 
 
 def _with_products(level: Level, layer: Layer) -> tuple[Level, Indices]:
-    """A level with its products, and the columns of the next weight that are its outputs'."""
+    """Return a level with its products, and the columns of the next weight for its outputs."""
     firsts = [p for p, _ in layer.products]
     paired = {k for pair in layer.products for k in pair}
     alone = [k for k in range(layer.units) if k not in paired]

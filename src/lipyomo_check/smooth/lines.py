@@ -28,10 +28,10 @@ PIECES = 4
 """Of an interval of a kind without breaks."""
 
 CHORD = 1e-3
-"""From this width on s is a chord's slope, else the middle's: rounding would spoil it."""
+"""From this width on s is a chord's slope, else that in the middle, as rounding would dominate."""
 
 TINY = float(np.finfo(np.float64).tiny)
-"""Instead of zero, where that would divide."""
+"""Replaces zero in denominators."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,12 +108,12 @@ class Samples:
         )
 
     def lines(self, A: Array | float, c: Array | float) -> tuple[Array, Array, Array]:
-        """(s, low, high): ``s z + low <= A sigma(z) + c sigma'(z) <= s z + high``."""
+        """Return (s, low, high): ``s z + low <= A sigma(z) + c sigma'(z) <= s z + high``."""
         s = self.chord(A, c)
         return s, *self.extremes(A, c, s)
 
     def chord(self, A: Array | float, c: Array | float) -> Array:
-        """The slope of ``A sigma + c sigma'`` from end to end, or in the middle."""
+        """Return the slope of ``A sigma + c sigma'`` from end to end, or in the middle."""
         c = 0.0 if self.flat else c
         width = self.ends[-1] - self.ends[0]
         rise = A * (self.values[-1] - self.values[0]) + c * (self.slopes[-1] - self.slopes[0])
@@ -127,7 +127,7 @@ class Samples:
     def extremes(
         self, A: Array | float, c: Array | float, s: Array | float = 0.0
     ) -> tuple[Array, Array]:
-        """Bounds of ``A sigma(z) + c sigma'(z) - s z`` on the intervals."""
+        """Return bounds of ``A sigma(z) + c sigma'(z) - s z`` on the intervals."""
         size_A, size_c = np.abs(A), np.abs(c)
         z, value, slope = self.size
         of_value, of_slope = self.kind.rooms(z, value, slope)
@@ -146,7 +146,7 @@ class Samples:
         return below.min(axis=0) - room, above.max(axis=0) + room
 
     def outputs(self) -> tuple[Array, Array]:
-        """Bounds of sigma on the intervals: values at the ends where it does not turn."""
+        """Return bounds of sigma on the intervals: values at the ends where it does not turn."""
         least, most = self.extremes(1.0, 0.0)
         z, value, slope = self.size
         room = ERROR * self.kind.rooms(z, value, slope)[0] + 8.0 * ULP * value
@@ -163,7 +163,7 @@ class Samples:
 
 
 def _beyond(apart: Array, height: Array) -> Array:
-    """How far a chord and a parabola together go beyond both ends, which are ``4 apart`` apart.
+    """Return how far chord plus parabola exceed both ends, which are ``4 apart`` apart.
 
     That is ``height (1 - q)^2`` with ``q = apart / height``, or nothing.  These operations err by
     less than ``5 u / (1 - q)`` of it, u being 2^-53.  But the height is too large by ``10 u`` of it
@@ -174,13 +174,13 @@ def _beyond(apart: Array, height: Array) -> Array:
 
 
 def _sum(*terms: tuple[Array | float | np.float64, Array]) -> Array:
-    """A sum of products, without those that are zero."""
+    """Return a sum of products, without those that are zero."""
     found = [a * b for a, b in terms if not (np.ndim(a) == 0 and a == 0.0)]
     return np.asarray(sum(found[1:], found[0]))
 
 
 def _knots(kind: Kind, low: Array, high: Array) -> Array:
-    """Ends of pieces, in order, the first and last being the interval's own."""
+    """Return ends of pieces, in order, the first and last being the interval's own."""
     if kind.geometric:
         return _by_ratios(low, high)
     if not kind.breaks:
@@ -194,7 +194,7 @@ def _knots(kind: Kind, low: Array, high: Array) -> Array:
 
 
 def _by_ratios(low: Array, high: Array) -> Array:
-    """The same of intervals on one side of zero, in pieces whose ends have about equal ratios."""
+    """Do the same for intervals on one side of zero, in pieces of about equal ratios of ends."""
     sign = np.where(high < 0.0, -1.0, 1.0)
     roots = np.sqrt(np.abs(low)), np.sqrt(np.abs(high))
     apart = (low > 0.0) | (high < 0.0)
@@ -208,7 +208,7 @@ def _by_ratios(low: Array, high: Array) -> Array:
 
 
 def _sides(kind: Kind, middle: Array, low: Array, high: Array) -> tuple[Bools, ...]:
-    """Whether each piece lies right of each break.
+    """Return whether each piece lies right of each break.
 
     A piece without width at a break belongs to the side on which its interval is; if that has no
     width either, pieces before the break's place in their order lie left of it, the others right.

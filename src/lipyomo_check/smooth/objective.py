@@ -26,7 +26,7 @@ class Collapsed(NamedTuple):
     planes: tuple[Planes, ...]
 
     def least(self, other: Collapsed) -> Collapsed:
-        """Of each box the function whose maximum is less."""
+        """Return for each box the function with the smaller maximum."""
         less = self.upper <= other.upper
         pairs = zip(self.planes, other.planes, strict=True)
         return Collapsed(
@@ -70,7 +70,7 @@ class Objective:
         x: Ball,
         v: Ball,
     ) -> Collapsed:
-        """The objective as an affine function over the whole boxes, once for each functional."""
+        """Return the objective as affine functions on the whole boxes, once for each functional."""
         found = self._whole(functionals, layers, x, v, None)
         if any(level.products is not None for level in self.levels):
             # planes that are low at one point are better on narrow boxes
@@ -92,7 +92,7 @@ class Objective:
         v: Ball,
         there: list[tuple[Array, Array]] | None,
     ) -> Collapsed:
-        """The objective as an affine function over the whole boxes.
+        """Return the objective as an affine function over the whole boxes.
 
         Where `there` are z and u of each layer, planes above products are low at that point.
         """
@@ -136,7 +136,7 @@ class Objective:
 def _at(
     rows: tuple[Rows, Rows], layer: Relaxed, x: Ball, v: Ball, point: tuple[Array, ...]
 ) -> tuple[Array, Array]:
-    """Pre-activations and tangents of a layer at a point, about, within their ranges."""
+    """Return pre-activations and tangents of a layer at a point, about, within their ranges."""
     (of_z, of_u), found = rows, []
     ends = layer.low, np.maximum(layer.low, layer.high)
     own = layer.m - layer.m_reach, layer.m + layer.m_reach

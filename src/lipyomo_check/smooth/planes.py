@@ -17,7 +17,7 @@ from lipyomo_check.smooth.together import together
 
 
 class Planes(NamedTuple):
-    """Planes above what a layer's outputs add, ``A h + B t``, on N boxes.
+    """Planes above the terms of a layer's outputs, ``A h + B t``, on N boxes.
 
     That of a unit, ``A sigma(z) + B sigma'(z) u``, is ``s z + B r u + most``.
 
@@ -50,7 +50,7 @@ class Planes(NamedTuple):
     sums: Array
 
     def where(self, which: Bools, other: Planes) -> Planes:
-        """These, and the others' on boxes that are not among `which`."""
+        """Return these on the boxes in `which`, and the others elsewhere."""
         both = zip(self, other, strict=True)
         return Planes(*(np.where(which.reshape(-1, *[1] * (a.ndim - 1)), a, b) for a, b in both))
 
@@ -64,7 +64,7 @@ def planes_above(
     there: tuple[Array, Array] | None,
     tilted: bool,
 ) -> Planes:
-    """Planes above what a layer's outputs add.
+    """Return planes above the terms of a layer's outputs.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def _of_products(
 
 
 def _of_units(relaxed: Relaxed, A: Array, B: Array, plain: bool, u: Array) -> Planes:
-    """Planes above the units, the same at both ends of u's range; chords are those for one u."""
+    """Return planes above the units, the same at both ends of u; chords are those for one u."""
     n = A.shape[1]
     d, d_reach = relaxed.d[:, :n], relaxed.d_reach[:, :n]
     C, half = B * relaxed.m[:, :n], B * relaxed.m_reach[:, :n]
@@ -154,7 +154,7 @@ def _of_units(relaxed: Relaxed, A: Array, B: Array, plain: bool, u: Array) -> Pl
 
 
 def _meeting(d: Array, reach: Array, half: Array, high: Array, other: Array) -> Array:
-    """The r for which both ends give the same, or the nearest one in the range of sigma'."""
+    """Return the r for which both ends give the same, or the nearest one in the range of sigma'."""
     r = np.divide(other - high, 2.0 * half, out=d.copy(), where=half != 0.0)
     r = np.where(np.isfinite(r), r, d)
     return np.clip(r, d - reach, d + reach)

@@ -25,7 +25,7 @@ SCALE = (TINY, TINY, TINY, TINY)
 
 
 def _power(exponent: float, z: Array) -> Array:
-    """``z**exponent`` by products, one root and one quotient: off by less than 2^-49 of it."""
+    """Return ``z**exponent`` by products, a root and a quotient, off by less than 2^-49 of it."""
     whole = math.floor(abs(exponent))
     found = np.sqrt(z) if abs(exponent) != whole else np.ones_like(z)
     for _ in range(whole):
@@ -50,7 +50,7 @@ def _exp(z: Array, right: tuple[Bools, ...]) -> Four:
 
 
 def _log(z: Array, right: tuple[Bools, ...]) -> Four:
-    """``log(m) + k log(2)`` for ``z = m 2**k``, m in [1/2, 1), by ``log(m) = -log(1 + 1/m - 1)``.
+    """Return log z as ``-log(1 + 1/m - 1) + k log(2)`` for ``z = m 2**k``, m in [1/2, 1).
 
     1/m - 1 is off by 2^-53 of 1/m, which is less than 2; the product with k is off by 2^-51 of it.
     """
@@ -79,7 +79,7 @@ def _small(low: Array, high: Array) -> Bools:
 
 
 def power_kind(exponent: float) -> Kind:
-    """``z**exponent``."""
+    """Return ``z**exponent``."""
     whole = exponent == int(exponent)
     inside = (_everywhere if exponent > 0.0 else _beside) if whole else _above
     curved = not (whole and exponent > 0.0)

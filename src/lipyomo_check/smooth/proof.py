@@ -99,7 +99,7 @@ class _Strict:
                 raise ProofError("ball arithmetic does not confirm a bound")
 
     def _are_small(self, left: list[arb], one: Taken, layers: list[Known]) -> bool:
-        """Whether bounds along a box's directions are small enough."""
+        """Return whether bounds along a box's directions are small enough."""
         upper, moving = self._question.upper, self._question.moving
         if one.frame is None:
             most = arb(float(one.goals.most[0]))
@@ -109,7 +109,7 @@ class _Strict:
         return all(found.hold(bound, upper) for bound in left)
 
     def _of_shell(self, box: Boxes) -> tuple[list[Space], bool]:
-        """Half-spaces of the shell's ends, and whether a box surely has no point of it."""
+        """Return half-spaces of the shell's ends, and whether a box surely has no point of it."""
         between, level = self._question.between, self._level
         if between is None or level is None:
             return [], False
@@ -123,7 +123,7 @@ class _Strict:
 
 
 def _left(found: Affine, one: Taken, cuts: Bytes | None, plain: bool) -> Iterator[arb]:
-    """What has to be small enough: a bound, or bounds of what is cut off or does not count.
+    """Return what has to be small enough: a bound, or bounds of parts cut off or outside.
 
     Which parts these are the signs in float64 say.
     """

@@ -25,13 +25,13 @@ ROUNDS = 2
 
 
 def exponent_of(kind: object) -> float | None:
-    """The exponent of a kind; None if its tangents are not bounded by ratios."""
+    """Return the exponent of a kind; None if its tangents are not bounded by ratios."""
     return next((p for name, p in EXPONENTS.items() if UNBOUNDED[name] is kind), None)
 
 
 @np.errstate(all="ignore")  # what is not finite says nothing
 def tangents(p: float, values: Ends, z: Form, u: Form, gamma: float) -> Ends:
-    """Ends of ``p z^p (u / z)``; infinite ones where z may not be positive.
+    """Return ends of ``p z^p (u / z)``; infinite ones where z may not be positive.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def tangents(p: float, values: Ends, z: Form, u: Form, gamma: float) -> Ends:
 
 
 def largest_ratio(z: Form, u: Form, ends: Ends, sign: float, gamma: float) -> Array:
-    """The largest value of ``sign u / z``, for z > 0 between its ends."""
+    """Return the largest value of ``sign u / z``, for z > 0 between its ends."""
     low, high = ends
     top = sign * u.middle + u.radius
     best = np.where(top > 0.0, top / low, top / high)

@@ -37,7 +37,7 @@ class Between:
         return Chain(levels, head, self.largest, offset=offset)
 
     def without_phases(self, boxes: Boxes) -> Boxes:
-        """Boxes as V has them: neither directions nor sides of its breaks."""
+        """Return boxes as V has them: neither directions nor sides of its breaks."""
         anywhere = np.full((len(boxes.low), len(self.chain.broken)), np.inf)
         still = np.zeros(boxes.low.shape)
         return boxes._replace(v_low=still, v_high=still, z_low=-anywhere, z_high=anywhere)
@@ -48,7 +48,7 @@ class Between:
         return (1.0, self.shell.low), (-1.0, -self.shell.high)
 
     def spaces(self, boxes: Boxes) -> tuple[list[HalfSpaces], Bools]:
-        """Half-spaces of both ends, and which boxes surely have no point of the shell."""
+        """Return half-spaces of both ends, and which boxes surely have no point of the shell."""
         own, count = self.without_phases(boxes), len(boxes.low)
         reach, outside = middles(boxes.low, boxes.high)[1], np.zeros(count, dtype=bool)
         found = []

@@ -38,7 +38,7 @@ Ranges = list[tuple[float, float]]
 
 
 def between(statement: Statement, strict: bool = False) -> Statement:
-    """The same with two-slope units between the ends of all ranges, no biases and no limits.
+    """Do the same with two-slope units between the ends of all ranges, no biases and no limits.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def _between(layer: Layer, ranges: Ranges) -> Layer:
 
 
 def _on_box(statement: Statement, strict: bool) -> list[Ranges]:
-    """Ranges on the domain's box; directions do not matter."""
+    """Return ranges on the domain's box; directions do not matter."""
     question = Question.of(statement)
     chain = question.chain
     none = np.zeros((1, chain.levels[0].tangents.shape[1]))

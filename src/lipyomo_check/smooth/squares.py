@@ -32,7 +32,7 @@ SWEEPS = 2
 
 
 def convex(sums: Iterable[Sum], weight: Array) -> tuple[Sum, ...]:
-    """Those sums that are nothing but positive multiples of squares."""
+    """Return the sums that consist of positive multiples of squares only."""
     return tuple(
         own
         for own in sums
@@ -43,7 +43,7 @@ def convex(sums: Iterable[Sum], weight: Array) -> tuple[Sum, ...]:
 
 @np.errstate(all="ignore")  # any numbers will do, and what is not finite says nothing
 def anchors(offset: Array, turn: Array, away: Array, c: Array) -> Array:
-    """The s_j (N, J), from ``o`` (N, J), ``t`` (N, J, d), ``e`` (N, J) and c (J,)."""
+    """Return the s_j (N, J), from ``o`` (N, J), ``t`` (N, J, d), ``e`` (N, J) and c (J,)."""
     H = np.matmul((c[:, None] * turn).transpose(0, 2, 1), turn)
     g = np.matmul((c * offset)[:, None], turn)[:, 0]
     delta = np.zeros_like(g)
@@ -57,7 +57,7 @@ def anchors(offset: Array, turn: Array, away: Array, c: Array) -> Array:
 
 
 def least(form: Form, own: Sum, weight: Array, bias: Array, gamma: float) -> Array:
-    """What a row of the next layer's weight and bias is at least, (N,), from forms of rows."""
+    """Return lower bounds (N,) of a row of the next layer's pre-activations, from forms of rows."""
     k = own.squares
     c, b = weight[own.row, k], bias[own.row]
     offset, away, size = form.middle[:, k] + form.offset[:, k], form.away[:, k], form.size[:, k]

@@ -32,13 +32,13 @@ class Step(NamedTuple):
 
 
 class Payload:
-    """The bytes of a file behind its first line, read from the left to the right."""
+    """The bytes of a file after its first line, read in order."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self._place = data, 0
 
     def following(self, kind: type, count: int) -> npt.NDArray[np.generic]:
-        """The next numbers.
+        """Return the next numbers.
 
         Raises
         ------
@@ -54,7 +54,7 @@ class Payload:
         return found
 
     def codes(self, count: int, axes: int) -> Codes:
-        """The codes of so many cases, that are split in so many ways."""
+        """Return the codes of so many cases, that are split in so many ways."""
         codes = self.following(code_type(axes), count).astype(np.uint16)
         if (codes > axes).any():
             raise ProofError("a case is split along an axis that there is not")
@@ -67,7 +67,7 @@ class Payload:
 
 
 def total_of(counts: Iterable[int], progress: Callable[[int], object] | None = None) -> int:
-    """How many cases a walk through a tree has; `progress` hears of the number on the way."""
+    """Return the number of cases of a tree; `progress` is called with the number so far."""
     total = 0
     for count in counts:
         total += count
@@ -88,16 +88,16 @@ def read_step(payload: Payload, count: int, sides: int, axes: int) -> Step:
 
 
 def write_step(step: Step, axes: int) -> bytes:
-    """The bytes that `read_step` reads."""
+    """Return the bytes that `read_step` reads."""
     flags = step.cuts.any(axis=1)
     return write_codes(step.codes, axes) + np.packbits(flags).tobytes() + step.cuts[flags].tobytes()
 
 
 def write_codes(codes: Codes, axes: int) -> bytes:
-    """The bytes that `Payload.codes` reads."""
+    """Return the bytes that `Payload.codes` reads."""
     return codes.astype(np.dtype(code_type(axes)).newbyteorder("<")).tobytes()
 
 
 def code_type(axes: int) -> type:
-    """A code's type: a byte where all axes have room in it."""
+    """Return a code's type: a byte where all axes have room in it."""
     return np.uint8 if axes < SHARES else np.uint16

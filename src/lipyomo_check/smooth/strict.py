@@ -138,7 +138,7 @@ class StrictChain:
     def _ends(
         self, i: int, z: Ranges, others: Sequence[Ranges], box: Boxes
     ) -> list[tuple[float, float]] | None:
-        """Ends of what ranges share within the phases; None if that is nothing."""
+        """Return ends of what ranges share within the phases; None if they are disjoint."""
         for other in others:
             if are_apart(z, other):
                 return None
@@ -148,7 +148,7 @@ class StrictChain:
     def _above_least(
         self, i: int, ends: list[tuple[float, float]], before: Known
     ) -> list[tuple[float, float]] | None:
-        """Ends, those of sums of squares from their least values; None if that is nothing."""
+        """Return ends, those of sums of squares by their least values; None if they are empty."""
         assert before.wide is not None
         for own in self.chain.squares[i]:
             weight, k = self.weights[i], own.row
@@ -159,7 +159,7 @@ class StrictChain:
         return None if any(low > high for low, high in ends) else ends
 
     def _in_phase(self, i: int, z: Ranges, box: Boxes) -> list[tuple[float, float]] | None:
-        """Ends of pre-activations within the phases, as floats."""
+        """Return ends of pre-activations within the phases, as floats."""
         ends = [floats_around(middle, radius) for middle, radius in zip(*z, strict=True)]
         for n, (layer, k) in enumerate(self.chain.broken):
             if layer == i:
@@ -170,7 +170,7 @@ class StrictChain:
     def _back(
         self, layers: list[Known], last: int, values: bool, x: Ranges, v: Ranges
     ) -> tuple[arb_mat, arb_mat | None, Ranges]:
-        """A layer's pre-activations (or tangents) by going backwards: coefficients, and ranges."""
+        """Return coefficients and ranges of a layer's pre-activations (or tangents), backwards."""
         weight = self.weights[last]
         A: arb_mat | None = weight if values else None
         B: arb_mat | None = None if values else weight
@@ -248,7 +248,7 @@ class StrictChain:
 
 
 def spread_out(level: Level, rows: arb_mat) -> arb_mat:
-    """Columns of outputs for each branch."""
+    """Return columns of outputs for each branch."""
     if level.products is None:
         return rows
     which = level.products.output.tolist()
@@ -256,14 +256,14 @@ def spread_out(level: Level, rows: arb_mat) -> arb_mat:
 
 
 def _taken(rows: arb_mat, which: list[int]) -> arb_mat:
-    """Some rows."""
+    """Select some rows."""
     if which == list(range(rows.nrows())):
         return rows
     return arb_mat([[rows[k, j] for j in range(rows.ncols())] for k in which])
 
 
 def _exact(floats: Array, rest: Exact | None, part: int) -> arb_mat:
-    """Rows without rounding."""
+    """Return rows without rounding."""
     found = matrix_of(floats)
     if rest is None:
         return found

@@ -12,7 +12,7 @@ from lipyomo_check.smooth.strict_factors import Form, left_of, plane_error
 
 
 def sum_of(terms: Sequence[tuple[arb, Form]]) -> Form:
-    """A sum of multiples of signals."""
+    """Return a sum of multiples of signals."""
     turn: Numbers = [arb(0)] * len(terms[0][1].turn)
     centre, away, low, high = (arb(0) for _ in range(4))
     for c, form in terms:
@@ -71,12 +71,12 @@ class Group:
         return found + plane_error(one, left_of(Q, u[self._row], F, G)) - F * G
 
     def slopes(self) -> list[tuple[arb, arb]]:
-        """Slopes of each member's other row, and of the row in common."""
+        """Return slopes of each member's other row, and of the row in common."""
         f, g, _, G = self._point
         pairs = enumerate(zip(self._a, self._b, strict=True))
         return [(a * g + b * G, f if n == 0 else arb(0)) for n, (a, b) in pairs]
 
     def rates(self) -> list[tuple[arb, arb]]:
-        """Their rates."""
+        """Return their rates."""
         _, g, F, _ = self._point
         return [(b * g, F if n == 0 else arb(0)) for n, b in enumerate(self._b)]

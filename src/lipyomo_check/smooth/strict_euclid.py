@@ -29,7 +29,7 @@ class Across(NamedTuple):
     scale: arb
 
     def hold(self, along: arb, upper: float) -> bool:
-        """Whether the norm is at most `upper` where ``y . J v <= along``."""
+        """Return whether the norm is at most `upper` where ``y . J v <= along``."""
         with ctx.workprec(BITS):
             nothing = self.scale == 0
             m = (arb(0) if nothing else along / self.scale).max(self.minus).max(arb(0))
@@ -47,7 +47,7 @@ def across(
     layers: list[Known],
     moving: Array,
 ) -> Across:
-    """What is across the directions of one box."""
+    """Return the bounds across the directions of one box."""
     with ctx.workprec(BITS):
         rows = chain.head
         given = [arb(1)]
@@ -126,7 +126,7 @@ def _outputs(
 def _enclosed(
     chain: StrictChain, rows: arb_mat, box: Boxes, layers: list[Known]
 ) -> tuple[list[Rows], Rows]:
-    """Rows of the last layer times the Jacobian: of 1 and of each delta, and what is left."""
+    """Return rows of the last layer times the Jacobian: constant, slopes in delta, and error."""
     pairs = [
         (arb(a), arb(b)) for a, b in zip(box.low[0].tolist(), box.high[0].tolist(), strict=True)
     ]
@@ -159,13 +159,13 @@ def _enclosed(
 
 
 def _unit(vector: Numbers) -> tuple[Numbers, arb]:
-    """A vector over its length, and that; zero stays zero."""
+    """Return a vector over its length, and that; zero stays zero."""
     size = _dot(vector, vector).sqrt()  # of floats: zero or positive
     return (vector if size == 0 else [v / size for v in vector]), size
 
 
 def _spectral(rows: Rows) -> arb:
-    """A bound of the largest singular value, as in `euclid`."""
+    """Return a bound of the largest singular value, as in `euclid`."""
     A = arb_mat(rows)
     G = A * A.transpose()
     Q = arb_mat(
@@ -189,12 +189,12 @@ def _most(values: Iterable[arb]) -> arb:
 
 
 def _largest(parts: Rows) -> arb:
-    """A bound of ``|p_0 + sum_i delta_i p_i|`` over delta in [-1, 1]^d."""
+    """Return a bound of ``|p_0 + sum_i delta_i p_i|`` over delta in [-1, 1]^d."""
     return _length(_sums(parts)).min(sum(map(_length, parts), arb(0)))
 
 
 def _sums(parts: Rows) -> Numbers:
-    """Sums of absolute values, entry by entry."""
+    """Return sums of absolute values, entry by entry."""
     return [sum(map(abs, entries), arb(0)) for entries in zip(*parts, strict=True)]
 
 
@@ -211,10 +211,10 @@ def _less(row: Numbers, other: Numbers, factor: arb) -> Numbers:
 
 
 def _length(vector: Numbers) -> arb:
-    """A length, rounded up."""
+    """Return a length, rounded up."""
     return _root(_dot(vector, vector))
 
 
 def _root(value: arb) -> arb:
-    """The root of the upper end: of what may be zero there is no ball."""
+    """Return the root of the upper end: of what may be zero there is no ball."""
     return arb(value.upper()).max(arb(0)).sqrt()

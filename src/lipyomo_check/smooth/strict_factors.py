@@ -33,7 +33,7 @@ def forms_of(
     ranges: Ranges,
     ends: Sequence[Ends],
 ) -> list[Form]:
-    """Signals that are affine functions of x and v.
+    """Return signals that are affine functions of x and v.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def forms_of(
 
 
 def left_of(p: Form, q: Form, f: arb, g: arb) -> Ends:
-    """Ends of (p - f)(q - g)."""
+    """Return ends of (p - f)(q - g)."""
     corners = [(a - f) * (b - g) for a in p.ends for b in q.ends]
     low, high = corners[0], corners[0]
     for corner in corners[1:]:
@@ -75,13 +75,13 @@ def left_of(p: Form, q: Form, f: arb, g: arb) -> Ends:
 
 
 def around(ends: Ends) -> Range:
-    """Middle and radius of a range."""
+    """Return middle and radius of a range."""
     middle = (ends[0] + ends[1]) / 2
     return middle, (ends[1] - ends[0]) / 2
 
 
 def times(one: Ends, other: Ends) -> Ends:
-    """The range of a product of ranges."""
+    """Return the range of a product of ranges."""
     corners = [a * b for a in one for b in other]
     low, high = corners[0], corners[0]
     for corner in corners[1:]:
@@ -90,5 +90,5 @@ def times(one: Ends, other: Ends) -> Ends:
 
 
 def plane_error(c: arb, left: Ends) -> arb:
-    """What is added to a plane above ``c p q``: c times an end of what is left."""
+    """Return the constant to be added to a plane above ``c p q``: c times an end of the rest."""
     return (c * left[0]).max(c * left[1])

@@ -76,7 +76,7 @@ class Relaxing:
         z: Ranges,
         wide: Forms | None,
     ) -> Known:
-        """A layer whose pre-activations have these ends."""
+        """Return a layer whose pre-activations have these ends."""
         pieces = [pieces_of(unit, *end) for unit, end in zip(self.units, ends, strict=False)]
         one, nothing, mode = arb(1), arb(0), self.mode
         slopes, rests = [], []
@@ -104,7 +104,7 @@ class Relaxing:
         return layer if forms is None else self._with_products(layer)
 
     def _with_products(self, layer: Known) -> Known:
-        """With lines of products behind those of units."""
+        """Return with lines of products behind those of units."""
         products = self.level.products
         assert products is not None
         assert layer.forms is not None
@@ -139,7 +139,7 @@ class Relaxing:
         )
 
     def outputs(self, layer: Known, ends: list[tuple[float, float]]) -> Ranges:
-        """Ranges of the outputs: of units by their lines, of products by corners."""
+        """Return ranges of the outputs: of units by their lines, of products by corners."""
         n, some = len(layer.pieces), ends[: len(layer.pieces)]
         z = ranges_of(np.array([low for low, _ in some]), np.array([high for _, high in some]))
         slopes, (middle, reach) = layer.slopes[0], layer.rests[0]
@@ -157,7 +157,7 @@ class Relaxing:
         return _behind((found[0][:n], found[1][:n]), unzipped(map(around, corners)))
 
     def _range(self, unit: Unit, pieces: list[Piece]) -> Range:
-        """The range of sigma, from its ends where it does not turn."""
+        """Return the range of sigma, from its ends where it does not turn."""
         one, nothing = arb(1), arb(0)
         middle, reach = extremes(pieces, nothing, one, nothing, self.mode.plain)
         (low, high), kind = (pieces[0].ends[0], pieces[-1].ends[1]), unit.kind
@@ -170,7 +170,7 @@ class Relaxing:
         return around((ends[0].min(ends[1]), ends[0].max(ends[1])))
 
     def tangents(self, layer: Known) -> Ranges:
-        """Ranges of the outputs' tangents."""
+        """Return ranges of the outputs' tangents."""
         n = len(layer.pieces)
         found = times_of((layer.d[0][:n], layer.d[1][:n]), (layer.u[0][:n], layer.u[1][:n]))
         if layer.wide is not None and self.mode.narrow:
@@ -189,14 +189,14 @@ class Relaxing:
         return _behind(found, unzipped(sums))
 
     def _pairs(self) -> list[tuple[int, int]]:
-        """Rows of the factors of a layer's products."""
+        """Return rows of the factors of a layer's products."""
         products = self.level.products
         assert products is not None
         return list(zip(products.left.tolist(), products.right.tolist(), strict=True))
 
 
 def times_of(d: Ranges, u: Ranges) -> Ranges:
-    """Ranges of ``sigma'(z) u``."""
+    """Return ranges of ``sigma'(z) u``."""
     middle = [a * b for a, b in zip(d[0], u[0], strict=True)]
     pairs = zip(*d, *u, strict=True)
     return middle, [abs(a) * s + r * (abs(b) + s) for a, r, b, s in pairs]

@@ -22,7 +22,7 @@ class Hidden(NamedTuple):
 
 
 def ends_by_lines(hidden: Sequence[Hidden], known: Sequence[Known], x: Ranges) -> Ranges:
-    """Ranges of the pre-activations of the last one of some layers.
+    """Return ranges of the pre-activations of the last one of some layers.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def ends_by_lines(hidden: Sequence[Hidden], known: Sequence[Known], x: Ranges) -
 def _lines(
     units: Sequence[Unit], known: Known
 ) -> tuple[tuple[Numbers, Numbers], tuple[Numbers, Numbers]]:
-    """Lines above and below a layer's units: slopes and constants."""
+    """Return lines above and below a layer's units: slopes and constants."""
     above: tuple[Numbers, Numbers] = ([], [])
     below: tuple[Numbers, Numbers] = ([], [])
     rests = zip(known.slopes[0], *known.rests[0], strict=True)

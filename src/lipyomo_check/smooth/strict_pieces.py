@@ -28,7 +28,7 @@ class Piece(NamedTuple):
 
 
 def pieces_of(unit: Unit, low: float, high: float) -> list[Piece]:
-    """A unit's functions on the pieces that `lines` takes."""
+    """Return a unit's functions on the pieces that `lines` takes."""
     samples = Samples.of(unit.kind, np.array([low]), np.array([high]))
     ends = samples.ends[:, 0].tolist()
     step = 2 if unit.kind.breaks else 1
@@ -51,7 +51,7 @@ def pieces_of(unit: Unit, low: float, high: float) -> list[Piece]:
 def _near(
     unit: Unit, places: tuple[float, float, float], two: arb, three: arb
 ) -> tuple[Range, Range]:
-    """What holds the second and third derivative on a piece, from those in its middle."""
+    """Return bounds of the second and third derivative on a piece, from those in its middle."""
     a, centre, b = map(arb, places)
     second, third, fourth = map(arb, unit.kind.bounds)
     half = (b - centre).max(centre - a)
@@ -60,7 +60,7 @@ def _near(
 
 
 def _between(unit: Unit, a: float, b: float, sides: tuple[bool, ...]) -> tuple[Range, Range]:
-    """The same of a kind whose derivatives are monotone on either side of zero."""
+    """Do the same of a kind whose derivatives are monotone on either side of zero."""
     assert unit.kind.inside is not None
     if not unit.kind.inside(np.array(a), np.array(b)):
         nowhere = arb(0), arb(math.inf)
@@ -76,7 +76,7 @@ def _between(unit: Unit, a: float, b: float, sides: tuple[bool, ...]) -> tuple[R
 
 
 def chord(kind: Kind, pieces: list[Piece], A: arb, c: arb, flat: bool = False) -> arb:
-    """A slope, as `lines` chooses it."""
+    """Return a slope, as `lines` chooses it."""
     c = arb(0) if flat else c
     first, last = pieces[0], pieces[-1]
     low, high = first.ends[0], last.ends[1]
@@ -91,7 +91,7 @@ def chord(kind: Kind, pieces: list[Piece], A: arb, c: arb, flat: bool = False) -
 
 
 def _beyond(apart: arb, height: arb) -> arb:
-    """How far a chord and a parabola together go beyond both ends, as in `lines`."""
+    """Return how far chord plus parabola exceed both ends, as in `lines`."""
     if not height > 0:
         return height
     # the least quotient: that of a ball around zero and of next to nothing would be all numbers
@@ -99,7 +99,7 @@ def _beyond(apart: arb, height: arb) -> arb:
 
 
 def extremes(pieces: list[Piece], A: arb, c: arb, s: arb, plain: bool) -> Range:
-    """Middle and radius of what holds ``A sigma(z) + c sigma'(z) - s z`` on all pieces."""
+    """Return middle and radius of what holds ``A sigma(z) + c sigma'(z) - s z`` on all pieces."""
     low, high = arb(math.inf), arb(-math.inf)
     for piece in pieces:
         sides = zip(piece.ends, piece.values, piece.slopes, strict=True)

@@ -19,7 +19,7 @@ def above(
     factors: tuple[Numbers, Numbers],
     planes: Planes,
 ) -> tuple[arb, Numbers, Numbers]:
-    """Planes above a layer's products at given points: constants, and branches' factors.
+    """Return planes above a layer's products at given points: constants, and branches' factors.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ Space = Callable[[], tuple[Numbers, arb]]
 
 
 def is_outside(domain: Domain, low: Array, high: Array) -> bool:
-    """Whether a box surely has no point of the domain's rows or of its ball."""
+    """Return whether a box surely has no point of the domain's rows or of its ball."""
     sides = list(zip(low.tolist(), high.tolist(), strict=True))
     for row, b in zip(domain.A, domain.b, strict=True):
         pairs = zip(row, sides, strict=True)
@@ -49,14 +49,14 @@ def is_outside(domain: Domain, low: Array, high: Array) -> bool:
 def of_phases(
     broken: Sequence[tuple[int, int]], layers: list[Known], x: Ranges, box: Boxes
 ) -> Iterator[Space]:
-    """The half-spaces of phases that cut through the box."""
+    """Return the half-spaces of phases that cut through the box."""
     for n, (i, k) in enumerate(broken):
         for side, sign in ((float(box.z_high[0, n]), -1), (float(box.z_low[0, n]), 1)):
             yield partial(_of_phase, layers[i], k, side, sign, x)
 
 
 def of_domain(domain: Domain | None, x: Ranges, last: Sequence[Multiple]) -> Iterator[Space]:
-    """Those of the domain's rows, and tangents of its ball, whose normals are given."""
+    """Return the half-spaces of the domain's rows, and tangents of its ball with given normals."""
     if domain is None:
         return
     for row, b in zip(domain.A, domain.b, strict=True):
@@ -67,7 +67,7 @@ def of_domain(domain: Domain | None, x: Ranges, last: Sequence[Multiple]) -> Ite
 
 
 def at_least(found: Affine, least: arb, box: Boxes) -> tuple[Numbers, arb]:
-    """Where an affine function that is above another one is not below `least`."""
+    """Return where an affine function that is above another one is not below `least`."""
     _, reach = ranges_of(box.low[0], box.high[0])
     return found.x, found.upper - least - spread(found.x, reach)
 
@@ -93,7 +93,7 @@ def _tangent(ball: tuple[str, list[float], float], one: Multiple, x: Ranges) -> 
 
 
 def with_multiple(found: Affine, mu: arb, a: Numbers, level: arb, reach: Numbers) -> Affine:
-    """An upper function with a multiple of what is not negative."""
+    """Return an upper function with a multiple of what is not negative."""
     new = [b + mu * c for b, c in zip(found.x, a, strict=True)]
     return Affine(
         found.upper + mu * level + spread(new, reach) - spread(found.x, reach), new, found.v
@@ -101,7 +101,7 @@ def with_multiple(found: Affine, mu: arb, a: Numbers, level: arb, reach: Numbers
 
 
 def narrowed(rows: arb_mat, z: Ranges, box: Boxes, x: Ranges) -> Ranges:
-    """Ranges of functions with coefficients `rows` within a box's half-space, as `narrowed`."""
+    """Return ranges of functions with coefficients `rows` within a box's half-space."""
     least, a = float(box.least[0]), list(map(arb, box.rise[0].tolist()))
     if not math.isfinite(least):
         return z

@@ -34,7 +34,7 @@ Term = tuple[arb, Form, Form, arb, arb]
 def terms_of(
     level: Level, own: Sum, row: Numbers, forms: Forms, slopes: Slopes, tangents: bool
 ) -> list[Term]:
-    """What a row's squares and products, or their tangents, have beside their planes."""
+    """Return the terms of a row's squares and products, or their tangents, beside their planes."""
     (z, u), (line, tilt, rate) = forms, slopes
     found: list[Term] = []
     for k in own.squares.tolist():
@@ -57,7 +57,7 @@ def terms_of(
 
 
 def range_of(terms: list[Term]) -> Range:
-    """The range of a sum of terms, as a function of one delta."""
+    """Return the range of a sum of terms, as a function of one delta."""
     size = len(terms[0][1].turn)
     middle, radius = arb(0), arb(0)
     linear: Numbers = [arb(0)] * size
@@ -81,7 +81,7 @@ def range_of(terms: list[Term]) -> Range:
 
 
 def least_square(own: Sum, row: Numbers, bias: arb, z: list[Form]) -> arb:
-    """What a sum of squares is at least: `squares`, with tangents at points that floats choose."""
+    """Bound a sum of squares from below as in `squares`; floats choose the tangents' points."""
     forms, c = [z[k] for k in own.squares.tolist()], [row[k] for k in own.squares.tolist()]
     parts = [form.centre for form in forms], [form.away for form in forms], c
     offset, away, factors = (np.array(list(map(float, part))) for part in parts)
@@ -103,7 +103,7 @@ def with_sums(
     rests: Ranges,
     tangents: bool,
 ) -> dict[int, Range]:
-    """What is added to middles and radii of rows, whose squares and products count as wholes."""
+    """Return middles and radii to be added to rows whose squares and products count as wholes."""
     found = {}
     for own in sums:
         row = [weight[own.row, k] for k in range(weight.ncols())]
@@ -117,7 +117,7 @@ def with_sums(
 
 
 def tangent_range(p: float, value: Range, z: Form, u: Form) -> Range | None:
-    """The range of ``p z^p (u / z)``; None where z may not be positive."""
+    """Return the range of ``p z^p (u / z)``; None where z may not be positive."""
     if not z.ends[0] > 0:
         return None
     upper, lower = (_largest_ratio(z, u, sign) for sign in (1, -1))

@@ -33,7 +33,7 @@ Point = tuple[Array, Array]
 
 
 class Together(NamedTuple):
-    """What is known of the rows of groups.
+    """The rows of groups and their ranges.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Together(NamedTuple):
     def of(
         cls, common: Common, z: tuple[Rows, Ball], u: tuple[Rows, Ball], scope: Scope
     ) -> Together:
-        """From a layer's rows, and their ranges."""
+        """Make them from a layer's rows and their ranges."""
         others, rows = common.others, common.rows
         return cls(
             common,
@@ -69,7 +69,7 @@ class Together(NamedTuple):
         )
 
     def sum(self, terms: Sequence[tuple[Array, Form]]) -> Form:
-        """Sums over the members of each group, of multiples of their forms."""
+        """Return sums over the members of each group, of multiples of their forms."""
         turn, centre, away, size, low, high = (np.zeros(1) for _ in range(6))
         for c, form in terms:
             large = np.abs(c)
@@ -88,7 +88,7 @@ class Together(NamedTuple):
     def gaps(
         self, factors: tuple[Array, Array], widths: tuple[Array, Array]
     ) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-        """What widths of P r and Q r' are for z, and for u, of members' other rows and of r."""
+        """Return the widths of P r and Q r' for z and for u of members' other rows and of r."""
         common, (a, b) = self.common, factors
         of_z, of_u, of_r = np.abs(a) * self.z.radius, np.abs(b) * self.u.radius, np.abs(b)
         of_r = of_r * self.z.radius
@@ -115,7 +115,7 @@ class Planes(NamedTuple):
     tangent_gaps: tuple[Array, Array]
 
     def instead(self, single: Above, common: Common, less: Bools) -> Above:
-        """Planes of all products, those of groups in the places of members where they are less."""
+        """Return planes of all products; those of groups replace members' where they are lower."""
         some, which = common.products, less[:, common.group]
         first = np.zeros(some.size)
         first[common.first] = 1.0
@@ -154,7 +154,7 @@ def together(
     point: Point,
     located: bool,
 ) -> tuple[Above, Array]:
-    """Planes of groups in the places of their members', where they are lower.
+    """Return planes of groups in the places of their members', where they are lower.
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ def together(
 
 
 def _height(common: Common, single: Above, point: Point) -> Array:
-    """Sums of members' own planes at a point."""
+    """Return sums of members' own planes at a point."""
     others, rows = common.branches(single.most.shape[1])
     height = single.most[:, common.products]
     for part, at in ((single.slopes, point[0]), (single.rates, point[1])):

@@ -90,7 +90,7 @@ class Taken:
         return np.where(np.isfinite(found), found, -np.inf)
 
     def part(self, which: slice) -> Taken:
-        """Some of them, without what was found in layers on the way."""
+        """Return some of them, without what was found in layers on the way."""
         frame = self.frame
         if frame is not None and frame.y is not None:
             frame = frame._replace(y=frame.y[which])
@@ -106,12 +106,12 @@ class Taken:
 
 
 Decide = Callable[[Taken], Step]
-"""From cases and what is known of them to what becomes of them."""
+"""Returns the steps of cases, given their bounds."""
 
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """What is to be proved, in arrays.
+    """The claim to be proved, in arrays.
 
     Attributes
     ----------
@@ -150,7 +150,7 @@ class Question:
 
     @classmethod
     def of(cls, statement: Statement) -> Question:
-        """From a statement.
+        """Make the question from a statement.
 
         Raises
         ------
@@ -208,7 +208,7 @@ class Question:
         return int(boxes.low.shape[1] + boxes.v_low.shape[1])
 
     def walk(self, decide: Decide) -> Iterator[int]:
-        """Go through the tree, whose cases `decide` splits; yields how many are done.
+        """Go through the tree, whose cases `decide` splits; yield the number of finished ones.
 
         Raises
         ------
@@ -228,7 +228,7 @@ class Question:
             yield len(codes)
 
     def bounded(self, cases: Cases) -> Taken:
-        """Cases with their bounds, and with what these may be."""
+        """Return cases with their bounds, and with what these may be."""
         chain, boxes, frame = self.chain, cases.boxes, None
         functionals = None if self.functionals is None else self.functionals[cases.target]
         if chain.offset is not None:
@@ -252,7 +252,7 @@ class Question:
         return Taken(cases, functionals, boxes, frame, bounded, allowed, may_end)
 
     def _cut(self, taken: Taken, split: npt.NDArray[np.bool_], cuts: Bytes) -> Boxes:
-        """Boxes without what is cut off, once that is shown to be at most the goals.
+        """Return boxes without what is cut off, once that is shown to be at most the goals.
 
         Where x_j is ``t`` away from the end where the affine function is larger, the function is at
         most ``bound - |c_j| t``.

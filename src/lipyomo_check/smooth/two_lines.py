@@ -40,7 +40,7 @@ class TwoLines(NamedTuple):
 
     @classmethod
     def of(cls, layer: Relaxed) -> TwoLines:
-        """Those of a layer without products."""
+        """Make the lines of a layer without products."""
         s, middle, reach = layer.line
         rise, above, fall, below = s.copy(), middle + reach, s.copy(), middle - reach
         for group, samples in layer.samples:
@@ -68,7 +68,7 @@ def ends_by_lines(
     gamma: float,
     pick: Indices | slice = slice(None),
 ) -> Ends:
-    """Ranges of (some) pre-activations of the layer behind some, whose lines are given."""
+    """Return ranges of (some) pre-activations of the layer behind some, whose lines are given."""
     weight, bias = levels[len(lines)].weight[pick], levels[len(lines)].bias[pick]
     n = len(weight)
     A = np.concatenate([weight, -weight])

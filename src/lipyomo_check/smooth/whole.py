@@ -40,13 +40,13 @@ class Sum(NamedTuple):
     products: Indices
 
     def outputs(self, level: Level) -> Indices:
-        """All of them among the layer's outputs."""
+        """Return all of them among the layer's outputs."""
         first = 0 if level.products is None else level.products.units
         return np.concatenate([self.squares, first + self.products])
 
 
 def sums_of(level: Level, weight: Array) -> tuple[Sum, ...]:
-    """The rows of the next layer's weight that are sums of a layer's squares and products."""
+    """Return the rows of the next weight that are sums of a layer's squares and products."""
     square = UNBOUNDED["square"]
     squares = np.array(
         [k for group in level.groups if group.kind is square for k in group.units.tolist()],
@@ -79,7 +79,7 @@ Slopes = tuple[Array, Array, Array]
 
 
 def terms_of(level: Level, own: Sum, slopes: Slopes, tangents: bool) -> list[tuple[Indices, Term]]:
-    """What is beside the planes of a sum's outputs, or of their tangents: outputs, and terms."""
+    """Return the terms beside the planes of a sum's outputs, or of their tangents."""
     (line, tilt, rate), squares = slopes, own.squares
     found = []
     if squares.size and tangents:
@@ -112,7 +112,7 @@ class Whole(NamedTuple):
     def of(
         cls, sums: tuple[Sum, ...], z: tuple[Rows, Ball], u: tuple[Rows, Ball], scope: Scope
     ) -> Whole:
-        """From a layer's rows, and their ranges."""
+        """Make them from a layer's rows and their ranges."""
         every = np.arange(z[1][0].shape[1])
         forms = (Form.of(rows, every, ball, scope) for rows, ball in (z, u))
         reach = np.concatenate([scope.x, scope.v], axis=1)
@@ -122,7 +122,7 @@ class Whole(NamedTuple):
     def beside(
         self, level: Level, own: Sum, weight: Array, slopes: Slopes, tangents: bool
     ) -> tuple[Array, Array, Array]:
-        """Middle and radius of a row's squares and products beside planes, and their size."""
+        """Return middle, radius and size of a row's squares and products beside their planes."""
         middle, radius, size = (np.zeros(len(self.z.middle)) for _ in range(3))
         linear = np.zeros((len(middle), self.z.turn.shape[2]))
         M = np.zeros((*linear.shape, linear.shape[1]))

@@ -54,7 +54,7 @@ def check_smooth_witness(statement: Statement, record: Any) -> None:
 
 
 def _point(statement: Statement, record: Any) -> list[fmpq]:
-    """A point of the domain."""
+    """Return a point of the domain."""
     x = [rational(v) for v in reals(record, "the point", statement.inputs)]
     if any(room < 0 for room, _ in rooms(statement.domain, x)):
         raise ProofError("the witness lies outside the domain")
@@ -79,7 +79,7 @@ def _check_values(statement: Statement, ends: list[tuple[float, float]], record:
 
 
 def values_at(layers: list[Layer], x: list[fmpq]) -> list[arb]:
-    """What a network gives at x; slopes do not matter."""
+    """Return the outputs of a network at x; slopes do not matter."""
     signal = [arb(v) for v in x]
     for layer in layers:
         z = (arb_mat(layer.exact_weight) * arb_mat([[v] for v in signal])).entries()
@@ -89,7 +89,7 @@ def values_at(layers: list[Layer], x: list[fmpq]) -> list[arb]:
 
 
 def _value(kind: Kind, name: str | None, left: float, right: float, t: arb) -> arb:
-    """What a unit gives, on both sides of a break that t may be at."""
+    """Return the output of a unit, on both sides of a break that may be at t."""
     if name is not None:
         sides = [()] if not kind.breaks else _sides_of(kind.breaks, t)
         found = [derivatives_at(name, t, side, 2)[0] for side in sides]
@@ -103,7 +103,7 @@ def _value(kind: Kind, name: str | None, left: float, right: float, t: arb) -> a
 
 
 def _sides_of(breaks: tuple[float, ...], t: arb) -> list[tuple[bool, ...]]:
-    """The sides of breaks on which t may be."""
+    """Return the sides of breaks on which t may be."""
     sides: list[tuple[bool, ...]] = [()]
     for b in breaks:
         known = (False, True) if t.contains(arb(b)) else (bool(t > arb(b)),)
@@ -112,7 +112,7 @@ def _sides_of(breaks: tuple[float, ...], t: arb) -> list[tuple[bool, ...]]:
 
 
 def gradient_at(statement: Statement, x: list[fmpq], y: list[fmpq]) -> list[arb]:
-    """The gradient of ``y . f`` at x, in the statement's directions.
+    """Return the gradient of ``y . f`` at x, in the statement's directions.
 
     Raises
     ------
@@ -147,7 +147,7 @@ def _dual_norm(input_norm: str, gradient: list[arb]) -> arb:
 
 
 def _applied(layer: Layer, z: list[arb], moves: list[bool]) -> list[Values]:
-    """Value and slope of each unit of a layer.
+    """Return value and slope of each unit of a layer.
 
     The slopes of two-slope units that no moving input reaches do not matter, and are zero.
     """
@@ -165,14 +165,14 @@ def _applied(layer: Layer, z: list[arb], moves: list[bool]) -> list[Values]:
 
 
 def _right_of(t: arb, place: float) -> bool:
-    """On which side of a break a number surely is."""
+    """Return on which side of a break a number surely is."""
     if t > arb(place) or t < arb(place):
         return bool(t > arb(place))
     raise ProofError("at the witness a unit may be where its slope jumps")
 
 
 def value_and_slope(name: str, t: arb) -> Values:
-    """Both of an activation at t, which may be at a break where the slope does not jump."""
+    """Return value and slope of an activation at t, where the slope does not jump."""
     sides: list[tuple[bool, ...]] = [()]
     for b in kind_of(name).breaks:
         either = t.contains(arb(b)) and _continuous(name, b)
@@ -186,6 +186,6 @@ def value_and_slope(name: str, t: arb) -> Values:
 
 
 def _continuous(name: str, place: float) -> bool:
-    """Whether an activation with one break has the same slope on both sides of it."""
+    """Return whether an activation with one break has the same slope on both sides of it."""
     left, right = (derivatives_at(name, arb(place), (side,), 2)[1] for side in (False, True))
     return bool(left == right)
