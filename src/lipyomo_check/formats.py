@@ -8,17 +8,17 @@ FORMAT = "lipyomo-proof-4"
 DIRECTED_FORMAT = "lipyomo-proof-5"
 """The same with directions, which readers of the first format do not support."""
 SMOOTH_FORMAT = "lipyomo-proof-7"
-"""That of networks with smooth units."""
+"""The format of networks with smooth units."""
 PRODUCT_FORMAT = "lipyomo-proof-8"
-"""That of networks with products, or with units that earlier formats do not have."""
+"""The format of networks with products, or with units that earlier formats do not have."""
 LINE_FORMAT = "lipyomo-proof-9"
-"""That of boxes of networks with two-slope units."""
+"""The format of boxes of networks with two-slope units."""
 JOINT_FORMAT = "lipyomo-proof-10"
-"""That of networks with products of two signals."""
+"""The format of networks with products of two signals."""
 PAIR_FORMAT = "lipyomo-proof-11"
-"""That of boxes of networks with two-slope units alone, all pairs of a box together."""
+"""The format of boxes of networks with two-slope units alone, all pairs of a box together."""
 SQUARE_FORMAT = "lipyomo-proof-12"
-"""That of networks with products whose sums of squares have tangents where they are least."""
+"""The format of networks with products whose sums of squares have tangents where they are least."""
 
 
 class Edition(Enum):
@@ -44,7 +44,7 @@ class Edition(Enum):
     function, and tangents of roots by ratios."""
 
     PAIRS = PAIR_FORMAT
-    """Of two-slope units alone, in norms without Euclidean balls: all pairs of a box together."""
+    """Two-slope units only, in norms without Euclidean balls: all pairs of a box together."""
 
     SQUARES = SQUARE_FORMAT
     """The features of `JOINT`, and the least value of sums of squares."""

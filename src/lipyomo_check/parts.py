@@ -1,4 +1,4 @@
-"""What statements are made of, in floats and in whole numbers: layers, boxes, domains."""
+"""Parts of statements, in floats and in integers: layers, boxes, domains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a proof states: a network, a domain, two norms, an interval.
+"""The statement of a proof: a network, a domain, two norms, an interval.
 
 The network is a chain of layers ``z = W h + b``, ``h = left z`` where z < 0, else ``right z``; the
 last layer has slopes one.  The claim is ``lower <= L <= upper`` for

@@ -30,7 +30,7 @@ from lipyomo_check.smooth.steps import Codes
 from lipyomo_check.statement import Statement
 
 MOST_PAIRS = 1 << 12
-"""Of a direction and a functional of either sign: every box has a bit for each."""
+"""The most pairs of a direction and a signed functional: every box has a bit for each."""
 
 MOST = 64
 """Number of boxes that are bounded together, so that their arrays fit into the cache."""

@@ -212,7 +212,7 @@ class Chain:
         return self._bounded(functionals, layers, rows, x, v, boxes, spaces)
 
     def mode(self, i: int) -> Mode:
-        """Return what a layer needs."""
+        """Return what is to be computed for a layer."""
         inner = i + 1 < len(self.levels) or self.euclidean
         narrow = self.grows and inner
         known = self._common[i], self._sums[i], self._joint

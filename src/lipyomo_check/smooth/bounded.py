@@ -1,4 +1,4 @@
-"""What is known of boxes whose directional derivatives are bounded."""
+"""Bounds of directional derivatives on boxes, and what they were computed from."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lipyomo_check.smooth.planes import Planes
 
 @dataclass(frozen=True, eq=False)
 class Bounded:
-    """What is known of N boxes.
+    """The bounds on N boxes.
 
     Attributes
     ----------

@@ -23,7 +23,7 @@ class Cases(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many they are (a tuple has its own `len`)."""
+        """The number of cases (`len` of a tuple is that of its fields)."""
         return len(self.target)
 
     def part(self, which: npt.NDArray[np.bool_] | slice) -> Cases:
@@ -32,11 +32,11 @@ class Cases(NamedTuple):
 
 
 class Stackable(Protocol):
-    """What waits on a stack."""
+    """The cases waiting on a stack."""
 
     @property
     def size(self) -> int:
-        """How many cases it has."""
+        """The number of cases."""
 
     def part(self, which: slice, /) -> Self:
         """Return some of it."""

@@ -14,7 +14,7 @@ from lipyomo_check.smooth.kind import Kind
 from lipyomo_check.smooth.kinds import kind_of, parameters_of, two_slopes
 
 CUBIC = fmpq(44715, 10**6)
-"""Of the tanh form of GELU."""
+"""The coefficient of z^3 in the tanh form of GELU."""
 
 Sides = tuple[bool, ...]
 

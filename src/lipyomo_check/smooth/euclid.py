@@ -59,7 +59,7 @@ class Jacobian(NamedTuple):
 
 
 class Goals(NamedTuple):
-    """What M may be at most, (N,); what is across, by inputs (and directions), and what is left."""
+    """The largest M allowed (N,), bounds across by inputs (and directions), and the rest."""
 
     most: Array
     shares: Array

@@ -12,7 +12,7 @@ from lipyomo_check.smooth.layers import Relaxed
 from lipyomo_check.smooth.levels import Level
 
 MOST_GROWTH = 1e60
-"""Of the product of all layers' norms (with biases and slopes)."""
+"""The largest product of all layers' norms (with biases and slopes)."""
 
 
 def growth_of(levels: Sequence[Level], head: Array, largest: float, offset: Array | None) -> float:

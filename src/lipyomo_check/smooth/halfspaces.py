@@ -19,7 +19,7 @@ from lipyomo_check.smooth.boxes import Boxes, Rows
 from lipyomo_check.smooth.elementary import ULP, Array
 
 UNDERFLOW = 1e-220
-"""More than what underflows in a sum."""
+"""Larger than the error of a sum by underflow."""
 
 
 class Multiple(NamedTuple):

@@ -1,4 +1,4 @@
-"""What is known of one kind of units: value, slope, and further derivatives, with bounds.
+"""The functions of one kind of units: value, slope, and further derivatives, with bounds.
 
 A kind's function takes pre-activations z and, for each, whether it stands for what is right of each
 of the kind's breaks (where a derivative jumps); on one side of its breaks a kind is smooth.  It
@@ -29,7 +29,7 @@ from lipyomo_check.smooth.elementary import ULP, Array
 ERROR = 2.0**-38
 
 ROOM = 16.0 * ULP
-"""Of the bound of a derivative: more than what is lost where enclosures of it are computed with."""
+"""Margin of the bound of a derivative, larger than the rounding errors of its enclosures."""
 
 Bools = npt.NDArray[np.bool_]
 Four = tuple[Array, Array, Array, Array]

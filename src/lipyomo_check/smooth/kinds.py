@@ -183,7 +183,7 @@ _SOFTPLUS = Kind(_softplus, (0.257, 0.099, 0.129))
 _SILU = Kind(_silu, (0.515, 0.32, 0.515), slopes=(-0.0998393203, 1.0998393203))
 
 LARGEST = 1e6
-"""Of a parameter, and of its inverse."""
+"""The largest parameter, and the largest inverse of one."""
 
 VANISHING = "elu", "selu"
 """Kinds whose parameters may be zero: nothing is divided by them."""
@@ -261,4 +261,4 @@ _WITH_PARAMETERS: dict[str, Callable[..., Kind]] = {
 }
 
 PARAMETERS = {"pow": 1, "softplus": 1, "swish": 1, "silu": 1, "elu": 1, "celu": 1, "selu": 2}
-"""How many the kinds that have some take."""
+"""The numbers of parameters of kinds that have some."""

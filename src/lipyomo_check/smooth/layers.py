@@ -1,4 +1,4 @@
-"""What is known of a hidden layer's units and products over boxes: ranges and lines."""
+"""Ranges and lines of a hidden layer's units and products on boxes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Change(NamedTuple):
 
 
 class Mode(NamedTuple):
-    """What a layer needs.
+    """What is to be computed for a layer.
 
     Lines of slopes, the bounds of earlier formats, ranges of outputs, two lines of two-slope units,
     which products are bounded together, and which rows of the next layer are sums of several.

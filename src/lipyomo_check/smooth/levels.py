@@ -40,7 +40,7 @@ class Group(NamedTuple):
 
 
 class Exact(NamedTuple):
-    """What rows have beyond their floats: of the weight, the bias and the tangents' weight."""
+    """Rounding errors of rows: of the weight, the bias and the tangents' weight."""
 
     weight: Array
     bias: Array
@@ -112,7 +112,7 @@ class Level:
 
     @property
     def others(self) -> Indices:
-        """Of products' branches, the row of the other factor."""
+        """The row of the other factor of each branch of a product."""
         assert self.products is not None
         return np.concatenate([self.products.right, self.products.left])
 

@@ -25,7 +25,7 @@ from lipyomo_check.smooth.elementary import ULP, Array
 from lipyomo_check.smooth.kind import ERROR, Bools, Kind
 
 PIECES = 4
-"""Of an interval of a kind without breaks."""
+"""Number of pieces of an interval of a kind without breaks."""
 
 CHORD = 1e-3
 """From this width on s is a chord's slope, else that in the middle, as rounding would dominate."""

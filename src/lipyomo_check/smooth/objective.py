@@ -39,7 +39,7 @@ class Collapsed(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Objective:
-    """What is bounded: the derivative of functionals of the outputs, or their values.
+    """The objective: derivatives of functionals of the outputs, or their values.
 
     Attributes
     ----------

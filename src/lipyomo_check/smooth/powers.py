@@ -19,7 +19,7 @@ NOWHERE = (math.inf, math.inf, math.inf)
 """There are no bounds everywhere."""
 
 TINY = 1e-290
-"""More than what underflows."""
+"""Larger than all errors by underflow."""
 
 SCALE = (TINY, TINY, TINY, TINY)
 
@@ -110,4 +110,4 @@ UNBOUNDED: dict[str, Kind] = {
         geometric=True,
     ),
 }
-"""Those without parameters."""
+"""The kinds of powers without parameters."""

@@ -34,7 +34,7 @@ from lipyomo_check.statement import Statement
 from lipyomo_check.tree import Case, Tree
 
 Ranges = list[tuple[float, float]]
-"""Of the slopes of a layer's units."""
+"""The ranges of the slopes of a layer's units."""
 
 
 def between(statement: Statement, strict: bool = False) -> Statement:

@@ -28,7 +28,7 @@ from lipyomo_check.smooth.factors import Form
 from lipyomo_check.smooth.whole import Sum
 
 SWEEPS = 2
-"""Over the entries of delta, one after the other."""
+"""Number of sweeps over the entries of delta."""
 
 
 def convex(sums: Iterable[Sum], weight: Array) -> tuple[Sum, ...]:

@@ -1,4 +1,4 @@
-"""What a proof file says of cases, in bytes.
+"""The encoding of the steps of cases in a proof file, in bytes.
 
 codes    a number a case: 0, it ends here; k + 1, it is split along axis k (the inputs, then the
 directions, which are split into -1 and 1, then the breaks of units)

@@ -61,7 +61,7 @@ class Group:
         self._point = list(map(arb, point))
 
     def constant(self) -> arb:
-        """What both planes add."""
+        """Return the constant that both planes add."""
         (z, u), one = self._forms, arb(1)
         f, g, F, G = self._point
         triples = list(zip(self._a, self._b, self._others, strict=True))

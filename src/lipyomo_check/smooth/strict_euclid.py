@@ -1,4 +1,4 @@
-"""What is across a pair of directions, once more in Arb: the formulas of `euclid`."""
+"""Bounds across a pair of directions in ball arithmetic: the formulas of `euclid`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of a layer over a box, in Arb: lines, ranges, and forms of its products."""
+"""A layer over a box in ball arithmetic: lines, ranges, and forms of its products."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Known(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Relaxing:
-    """What becomes of a layer on boxes.
+    """How a layer is relaxed on boxes.
 
     Attributes
     ----------

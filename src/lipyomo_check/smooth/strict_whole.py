@@ -20,7 +20,7 @@ Forms = tuple[list[Form], list[Form]]
 
 
 class Slopes(NamedTuple):
-    """Of a layer's branches: of outputs in z, and of their tangents in z and in u."""
+    """Slopes of a layer's branches: of outputs in z, and of tangents in z and in u."""
 
     line: Numbers
     tilt: Numbers

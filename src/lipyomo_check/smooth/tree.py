@@ -75,7 +75,7 @@ class Taken:
 
     @property
     def least(self) -> Array:
-        """What ``x . X`` is where affine functions ``x . X + ...`` are not below the goals, (N,).
+        """Lower bounds (N,) of ``x . X`` where affine functions ``x . X + ...`` reach the goals.
 
         It is rounded down, further than what arithmetic that is more precise may find, and minus
         infinity if bounds are not finite.

@@ -23,7 +23,7 @@ from lipyomo_check.smooth.layers import Relaxed
 from lipyomo_check.smooth.levels import Indices, Level
 
 TIE = 2.0**-20
-"""By which share h has to be larger than -l, for a choice that rounding does not turn."""
+"""Share by which h has to exceed -l, so that rounding does not change the choice."""
 
 
 class TwoLines(NamedTuple):

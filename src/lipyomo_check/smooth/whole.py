@@ -75,7 +75,7 @@ class Term(NamedTuple):
 
 
 Slopes = tuple[Array, Array, Array]
-"""Of the branches (N, branches): of outputs in z, and of their tangents in z and in u."""
+"""Slopes of the branches (N, branches): of outputs in z, of tangents in z and in u."""
 
 
 def terms_of(level: Level, own: Sum, slopes: Slopes, tangents: bool) -> list[tuple[Indices, Term]]:
