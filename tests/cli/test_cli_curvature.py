@@ -153,6 +153,7 @@ def test_lyapunov_of_a_well(cli: Cli, tmp_path: Path) -> None:
 
 def test_what_is_wrong_is_said(cli: Cli, wave: Path, tmp_path: Path) -> None:
     pde = tmp_path / "pde.py"
+    assert "there is no file" in cli("residual", wave, "--pde", pde, "--box", "0,1").err
     for text, message in (
         ("x = 1", "no function 'residual'"),
         ("1 / 0", "fails in line 1: ZeroDivisionError: division by zero"),

@@ -26,6 +26,8 @@ def residual_of(network: Network, path: Path) -> Network:
     UsageError
         If the file fails, or has no function ``residual``.
     """
+    if not path.is_file():
+        raise UsageError(f"--pde: there is no file '{path}'")
     names = _run(path, f"{path}", lambda: runpy.run_path(str(path)))
     expression: Callable[..., Any] | None = names.get("residual")
     if not callable(expression):

@@ -289,6 +289,7 @@ def test_refining_ends_where_kinks_meet_in_a_point() -> None:
         ([[[0.0, 0.0], [np.inf, 1.0]]], "infinite"),
         ([Box(0, 1, 3)], "inputs"),
         ("none.npy", "cannot read"),
+        ((10**7, 10**6), "fewer cells"),
     ],
 )
 def test_what_are_no_cells_is_refused(given_: object, said: str) -> None:

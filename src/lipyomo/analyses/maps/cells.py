@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from lipyomo.base.arguments import real_numbers, whole_number
 from lipyomo.base.arrays import FloatArray, IntArray, middles, read_only
 from lipyomo.base.errors import DomainError
 from lipyomo.base.system.archives import read_arrays
+from lipyomo.base.system.memory import ARRAYS, machine_memory, memory_limit
 from lipyomo.base.system.outputs import shown, why
 from lipyomo.networks.naming import by_name
 from lipyomo.problems.domains import Box, Domain
@@ -140,7 +142,8 @@ def grid(
     Raises
     ------
     DomainError
-        If counts and axes do not match, or a side is too thin to be divided in float64 numbers.
+        If counts and axes do not match, the cells take more memory than there is, or a side is too
+        thin to be divided in float64 numbers.
 
     Examples
     --------
@@ -164,6 +167,12 @@ def grid(
         raise DomainError(f"the axes {which} are not all inputs 0 to {size - 1}")
     if not np.isfinite([low, high]).all():
         raise DomainError("a box with infinite ends has no cells.  Remedy: bounded boxes")
+    most = min(machine_memory(), memory_limit()) / (ARRAYS * low.nbytes)
+    if math.prod(numbers) > most:
+        raise DomainError(
+            f"{math.prod(numbers):,} cells of {size} inputs are more than the memory takes, "
+            f"{most:,.0f}.  Remedy: fewer cells, or a smaller box"
+        )
     edges = []
     for axis, count in zip(which, numbers, strict=True):
         ends = np.linspace(low[axis], high[axis], count + 1)
