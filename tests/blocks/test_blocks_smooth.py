@@ -203,6 +203,28 @@ def test_relaxations_bound_the_network_and_close_in(name, mixed, sense):
     assert gaps[1] <= 0.05 * (values.max() - values.min())
 
 
+@pytest.mark.parametrize(
+    ("kind", "low", "high"),
+    [
+        ("erf", -6.2, -4.3),
+        ("sigmoid", -25.0, -19.0),
+        ("celu", -30.0, -19.0),
+        ("softplus", -26.0, -20.0),
+    ],
+)
+def test_bands_of_saturated_units(kind: str, low: float, high: float) -> None:
+    """HiGHS drops coefficients below 1e-9, such as slopes of these units."""
+    curves = [Curve(activation(kind), [0]), Curve(activation("cos"), [1])]
+    network = Network(
+        [Layer([[1.0], [1.0]], [0.0, 0.0], curves=curves), Layer([[1.0, 1.0]], [0.0])]
+    )
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var([0], bounds=(low, high))
+    m.net = SmoothNetworkBlock(network, m.x, segments=3)
+    m.goal = pyo.Objective(expr=m.net.outputs[0], sense=pyo.maximize)
+    assert optimum(m) >= network.forward(np.linspace(low, high, 1001)[:, None]).max()
+
+
 def test_points_of_the_graph_are_feasible_for_a_solver():
     network = network_of(KINDS["silu"], mixed=True)
     rng = np.random.default_rng(2)

@@ -9,16 +9,35 @@ multiple choice model of Vielma, Ahmed and Nemhauser, 2010): with binaries b_j a
     sum_j b_j = 1,    sum_j z_j = z,    t_j b_j <= z_j <= t_{j+1} b_j,
     sum_j (s_j z_j + lo_j b_j) <= y <= sum_j (s_j z_j + hi_j b_j).
 
-The coefficients are exactly the numbers for which the bands are proved, without further rounding.
+The coefficients are exactly the numbers for which the bands are proved, without further rounding;
+bands that are almost horizontal are made horizontal, and higher.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
+from lipyomo.base.numerics.rounding import rounded_up
 from lipyomo.blocks.assemble import add_variables
 from lipyomo.networks.activations.segments import Segment
 from lipyomo.solvers.rows import Rows
+
+DROPPED = 1e-9
+"""Size of coefficients that HiGHS takes for zero (its option ``small_matrix_value``)."""
+
+
+def _level(band: Segment) -> Segment:
+    """Return a horizontal band instead of one so flat that solvers drop its slope.
+
+    Without its slope, a band may miss the graph by more than their tolerances.
+    """
+    if abs(band.slope) > DROPPED:
+        return band
+    ends = band.slope * band.low, band.slope * band.high
+    low, high = band.below + min(ends), band.above + max(ends)
+    return replace(band, slope=0.0, below=-rounded_up(-low, 2), above=rounded_up(high, 2))
 
 
 def add_bands(
@@ -38,6 +57,7 @@ def add_bands(
         Segments by unit.
     """
     keys = sorted(segments)
+    segments = {k: [_level(band) for band in segments[k]] for k in keys}
     several = [k for k in keys if len(segments[k]) > 1]
     pairs = [(k, j) for k in several for j in range(len(segments[k]))]
     flat = [segments[k][j] for k, j in pairs]
