@@ -123,6 +123,12 @@ class PointSettings(Work):
                 raise LipyomoError(f"'{name}' certifies nothing.  Remedy: {', '.join(known)}")
 
 
+def takes_exact(classifier: Classifier, settings: PointSettings) -> bool:
+    """Return whether ``exact`` is possible; see the module."""
+    searches = settings.solver == "auto" and not isinstance(classifier.metric, Polyhedral)
+    return searches or not classifier.network.smooth
+
+
 @dataclass(frozen=True)
 class RobustnessRow(ReportRow):
     """The result for one point.
@@ -257,8 +263,7 @@ class _Decision:
         self.example: Example | None = None
         self.inner = 0.0  # certified by the search of distances
         self.methods = settings.methods
-        searchable = settings.solver == "auto" and not isinstance(classifier.metric, Polyhedral)
-        if classifier.network.smooth and not searchable:
+        if not takes_exact(classifier, settings):
             self.methods = tuple(name for name in settings.methods if name != "exact")
         self.searches = "exact" in self.methods
 

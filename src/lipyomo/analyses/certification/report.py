@@ -20,7 +20,6 @@ from lipyomo.analyses.certification.data import (
     RowTask,
     RuntimeValues,
 )
-from lipyomo.analyses.certification.metric import Polyhedral
 from lipyomo.analyses.certification.point import (
     METHODS,
     PointKeywords,
@@ -28,6 +27,7 @@ from lipyomo.analyses.certification.point import (
     RobustnessRow,
     Verdict,
     certify_point,
+    takes_exact,
 )
 from lipyomo.analyses.certification.tables import class_labels, named_labels, read_inputs
 from lipyomo.analyses.quick import read_network
@@ -353,7 +353,7 @@ def _check_smooth(classifier: Classifier, settings: PointSettings) -> None:
     """Raise an error if the network has smooth units, and the settings do not support them."""
     by_solver = settings.solver != "auto"
     for name in settings.methods:
-        refused = name == "exact" and (by_solver or isinstance(classifier.metric, Polyhedral))
+        refused = name == "exact" and not takes_exact(classifier, settings)
         asked = refused and (settings.exact or settings.methods != METHODS)
         if asked or (name in bounding_methods() and not get_method(name).smooth):
             what = f"method {name}"
