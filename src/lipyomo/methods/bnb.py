@@ -182,8 +182,8 @@ def search_phases(
 
 def _with_boxes(pipeline: Any, cascade: Cascade) -> Any:
     """Return a pipeline that also bisects input boxes, if inputs are few and this may pay."""
-    from lipyomo.search.spaces.joint.context import Context as JointContext
-    from lipyomo.search.spaces.joint.pipeline import Pipeline as JointPipeline
+    from lipyomo.search.spaces.joint.context import JointContext
+    from lipyomo.search.spaces.joint.pipeline import JointPipeline
 
     context = JointContext.of(pipeline.context.problem)
     return pipeline if context is None else JointPipeline(pipeline, context, cascade)
@@ -194,10 +194,10 @@ def search_smooth(
 ) -> Result:
     """Run `search` on a network with smooth units: over boxes instead of activation patterns."""
     from lipyomo.search.spaces.boxes.ascent import smooth_incumbent
-    from lipyomo.search.spaces.boxes.context import Question, box_bytes
+    from lipyomo.search.spaces.boxes.context import BoxQuestion, box_bytes
     from lipyomo.search.spaces.boxes.norm import Norm
     from lipyomo.search.spaces.boxes.params import Params
-    from lipyomo.search.spaces.boxes.pipeline import STUCK, Pipeline
+    from lipyomo.search.spaces.boxes.pipeline import STUCK, BoxPipeline
 
     problem, reduced = run.problem, run.problem.reduced
     if problem.is_constant:  # bounds of boxes would be above zero by rounding
@@ -216,8 +216,8 @@ def search_smooth(
         return run.result(False)
     run_cascade(run, STAGES)
     params = Params() if slack is None else Params(slack=slack)
-    question = Question(reduced.problem, run.settings.gap, cutoff, params)
-    found = explore(run, Pipeline(Norm(question), run.settings.seed), checkpoint)
+    question = BoxQuestion(reduced.problem, run.settings.gap, cutoff, params)
+    found = explore(run, BoxPipeline(Norm(question), run.settings.seed), checkpoint)
     stuck = found.counters.get(STUCK, 0)
     run.record(stuck=stuck)
     done = close_enough(found.best.value, found.upper) or not run.expired

@@ -11,7 +11,7 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.networks.phases import LEFT, OPEN, RIGHT
 from lipyomo.problems.affine.system import NodeForm
 from lipyomo.proofs.context import Recording
-from lipyomo.search.spaces.phases.node import Ahead, Node
+from lipyomo.search.spaces.phases.node import Ahead, PhaseNode
 from lipyomo_check import linear as checked
 
 Step = list[Any]
@@ -27,14 +27,14 @@ class Parting:
 
     Attributes
     ----------
-    ours : Node
+    ours : PhaseNode
         The node that was split.
     unit : int
     features : ndarray
         Features of the unit.
     """
 
-    ours: Node
+    ours: PhaseNode
     unit: int
     features: FloatArray
 
@@ -45,9 +45,9 @@ class Case:
 
     Attributes
     ----------
-    node : lipyomo_check.linear.Node
+    node : lipyomo_check.linear.PhaseNode
         The checker's node, which must be copied before it is changed.
-    ours : Node
+    ours : PhaseNode
         The corresponding node of the search.
     steps : tuple of Step
         Steps so far, all of which the checker accepts.
@@ -64,7 +64,7 @@ class Case:
     """
 
     node: checked.Node
-    ours: Node
+    ours: PhaseNode
     steps: tuple[Step, ...] = ()
     parting: Parting | None = None
     before: int | None = None

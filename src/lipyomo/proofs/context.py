@@ -15,7 +15,7 @@ from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.reductions.merge import freeze
 from lipyomo.problems.targets import Targets
 from lipyomo.proofs.params import Params
-from lipyomo.search.spaces.phases.context import Context, Question
+from lipyomo.search.spaces.phases.context import PhaseContext, PhaseQuestion
 from lipyomo.search.spaces.phases.points import Points
 from lipyomo_check import linear as checked
 from lipyomo_check.statement import Statement
@@ -27,7 +27,7 @@ class Recording:
 
     Attributes
     ----------
-    search : Context
+    search : PhaseContext
         The search's context, with the original units and without frozen inputs.
     linear : lipyomo_check.linear.Linear
         The checker's arithmetic.
@@ -45,7 +45,7 @@ class Recording:
     params : Params
     """
 
-    search: Context
+    search: PhaseContext
     linear: checked.Linear
     moving: IntArray
     pairs: tuple[tuple[int | None, int | None], ...]
@@ -73,7 +73,7 @@ class Recording:
             network = freeze(network, ~moving, domain.upper, rounding=True).network
         small = problem.of_moving(network, moving)
         domain = small.domain
-        search = Context.of(Question(small))
+        search = PhaseContext.of(PhaseQuestion(small))
         points = Points(small, search.presolved, np.random.default_rng(0), search.params)
         points.adopt([domain.sample(np.random.default_rng(0), params.points)])
         pairs = tuple(statement.targets)

@@ -17,7 +17,7 @@ from lipyomo.problems.targets import targets_of
 from lipyomo.proofs.records import has_products
 from lipyomo.search.engine.params import HALVED
 from lipyomo.search.spaces.joint.bound import bounded_pairs
-from lipyomo.search.spaces.joint.context import PARAMS, Context
+from lipyomo.search.spaces.joint.context import PARAMS, JointContext
 from lipyomo_check.errors import ProofError as CheckError
 from lipyomo_check.formats import (
     DIRECTED_FORMAT,
@@ -46,7 +46,7 @@ def calls_for_boxes(problem: LipschitzProblem, result: Result) -> bool:
     if product_of_norms(small.tangent_network, small.norm, small.output_norm) <= hopeless:
         return False
     try:
-        context = Context.of(small)
+        context = JointContext.of(small)
     except LipyomoError:  # the dual ball has too many vertices
         return False
     if context is None:

@@ -25,7 +25,7 @@ from lipyomo.proofs.context import Recording
 from lipyomo.proofs.refute import refuted
 from lipyomo.proofs.split import parted_case
 from lipyomo.proofs.undivided import layer_steps, undivided
-from lipyomo.search.spaces.phases.node import Node
+from lipyomo.search.spaces.phases.node import PhaseNode
 from lipyomo.search.spaces.phases.score import score
 from lipyomo.search.spaces.phases.statistics import Statistics
 
@@ -74,7 +74,7 @@ class Recorder:
             self._statistics = replace(
                 statistics, ahead=looks * look_ahead, looks=statistics.looks + looks
             )
-        self._sides: dict[Parting, list[Node]] = {}  # splits with one finished side
+        self._sides: dict[Parting, list[PhaseNode]] = {}  # splits with one finished side
         self.cases = 0
         self.undivided: tuple[float, list[Step]] | None = None
 

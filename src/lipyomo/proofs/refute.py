@@ -25,7 +25,7 @@ from lipyomo.problems.affine.system import NodeForm
 from lipyomo.proofs.case import Case
 from lipyomo.proofs.context import Recording
 from lipyomo.search.spaces.phases.empty import asks_program
-from lipyomo.search.spaces.phases.node import Node
+from lipyomo.search.spaces.phases.node import PhaseNode
 from lipyomo.search.spaces.phases.statistics import Statistics
 from lipyomo_check import linear as checked
 
@@ -55,7 +55,7 @@ def refuted(recording: Recording, case: Case, statistics: Statistics) -> tuple[C
 
 
 def _refute(
-    recording: Recording, node: checked.Node, form: NodeForm, ours: Node
+    recording: Recording, node: checked.Node, form: NodeForm, ours: PhaseNode
 ) -> tuple[list[Any] | None, Optimum | None]:
     """Return weights that refute the case, as written to the file; otherwise the optimum, if any.
 
@@ -83,7 +83,7 @@ def _refute(
 
 
 def _exactly(
-    recording: Recording, suggestion: Suggestion | None, node: checked.Node, ours: Node
+    recording: Recording, suggestion: Suggestion | None, node: checked.Node, ours: PhaseNode
 ) -> list[Any] | None:
     """Return weights of the suggested units that cancel exactly, as written to the file."""
     if suggestion is None:
@@ -94,7 +94,7 @@ def _exactly(
     return _written(checked.Weights(0, exact))
 
 
-def _of_decided(recording: Recording, form: NodeForm, ours: Node) -> Suggestion | None:
+def _of_decided(recording: Recording, form: NodeForm, ours: PhaseNode) -> Suggestion | None:
     """Suggest weights of those stable units whose forms do not depend on open ones."""
     rows, d = recording.region.rows(form, ours), form.variables
     own = np.flatnonzero(~rows.rows[: rows.counts[0], d:-2].any(axis=1))
@@ -114,14 +114,14 @@ def _of_decided(recording: Recording, form: NodeForm, ours: Node) -> Suggestion 
     return _kept(recording, rows.owners, found.weights[: own.size] / rows.size), [], []
 
 
-def _cancelling(recording: Recording, units: list[int], ours: Node) -> dict[int, int] | None:
+def _cancelling(recording: Recording, units: list[int], ours: PhaseNode) -> dict[int, int] | None:
     """Find integer weights of stable units with which their forms cancel, up to the box's sides.
 
     Parameters
     ----------
     units : list of int
         Units with a weight in floating point, whose forms do not depend on unstable units.
-    ours : Node
+    ours : PhaseNode
     """
     form, d = ExactForm(recording.search.system, ours.phases), ours.low.size
     rows = [form.sign_row(k, bool(ours.phases[k] == RIGHT))[:d] for k in units]
@@ -139,7 +139,7 @@ def _cancelling(recording: Recording, units: list[int], ours: Node) -> dict[int,
 
 
 def _suggested(
-    recording: Recording, form: NodeForm, ours: Node
+    recording: Recording, form: NodeForm, ours: PhaseNode
 ) -> tuple[list[Suggestion], Optimum | None]:
     """Suggest weights from the duals of the margin program, or return its point if it has one."""
     rows = recording.region.rows(form, ours)
@@ -168,7 +168,7 @@ def _suggested(
 
 
 def _pushed_out(
-    recording: Recording, form: NodeForm, rows: NodeRows, ours: Node
+    recording: Recording, form: NodeForm, rows: NodeRows, ours: PhaseNode
 ) -> list[Suggestion]:
     """Suggest weights that separate a full pattern's region from a Euclidean ball."""
     ball = recording.search.domain.ball

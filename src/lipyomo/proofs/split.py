@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lipyomo.proofs.case import OURS, Case, Parting
 from lipyomo.proofs.context import Recording
-from lipyomo.search.spaces.phases.node import Node
+from lipyomo.search.spaces.phases.node import PhaseNode
 from lipyomo.search.spaces.phases.score import candidates
 from lipyomo.search.spaces.phases.split import box_halves, wants_box
 from lipyomo.search.spaces.phases.statistics import Statistics
@@ -35,7 +35,7 @@ def _split(
     unit = int(units[0])
     parting = Parting(case.ours, unit, features[0])
 
-    def side(ours: Node) -> Case:
+    def side(ours: PhaseNode) -> Case:
         node = case.node.copy()
         node.phases[unit] = _THEIRS[int(ours.phases[unit])]
         recording.linear.stabilise(node, unit)
@@ -45,13 +45,15 @@ def _split(
     return case.claim(["split", unit]), (side(left), side(right)), statistics
 
 
-def _cut(recording: Recording, case: Case, halved: list[Node]) -> tuple[Case, tuple[Case, Case]]:
+def _cut(
+    recording: Recording, case: Case, halved: list[PhaseNode]
+) -> tuple[Case, tuple[Case, Case]]:
     first, second = halved
     j = first.trail[-1].index
     value, place = float(first.high[j]), int(recording.moving[j])
     box = case.node.box
 
-    def side(ours: Node, low: float, high: float) -> Case:
+    def side(ours: PhaseNode, low: float, high: float) -> Case:
         node = case.node.copy(box.cut(place, low, high))
         return Case(node, ours, before=case.still).at(recording, node)
 

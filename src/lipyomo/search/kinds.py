@@ -25,11 +25,11 @@ from lipyomo.search.objectives.context import ValueQuestion
 from lipyomo.search.objectives.few import FewPipeline
 from lipyomo.search.objectives.nearest import LeastDistance, NearestQuestion
 from lipyomo.search.objectives.objective import Largest
-from lipyomo.search.objectives.pipeline import Pipeline as PhasePipeline
+from lipyomo.search.objectives.pipeline import ValuePipeline
 from lipyomo.search.objectives.smooth import Value
 from lipyomo.search.objectives.smooth_nearest import Distance
 from lipyomo.search.spaces.boxes.ascent import smooth_incumbent
-from lipyomo.search.spaces.boxes.pipeline import Pipeline as BoxPipeline
+from lipyomo.search.spaces.boxes.pipeline import BoxPipeline
 
 
 class NetworkKind(NamedTuple):
@@ -69,7 +69,7 @@ def value_in_boxes(question: ValueQuestion, seed: int) -> Pipeline[Any, Any]:
 def _value_by_phases(question: ValueQuestion, seed: int) -> Pipeline[Any, Any]:
     if FewPipeline.suits(question.network):
         return FewPipeline(question, seed)
-    return PhasePipeline(Largest(question), seed)
+    return ValuePipeline(Largest(question), seed)
 
 
 def _short_walks(
@@ -83,7 +83,7 @@ TWO_SLOPES = NetworkKind(
     quick_incumbent,
     _short_walks,
     _value_by_phases,
-    lambda question, start: PhasePipeline(LeastDistance(question, start)),
+    lambda question, start: ValuePipeline(LeastDistance(question, start)),
     FewPipeline.suits,
 )
 

@@ -15,7 +15,7 @@ from lipyomo.analyses.maps import grid
 from lipyomo.analyses.maps.store import CellFile
 from lipyomo.base.errors import LipyomoError, MethodError
 from lipyomo.search.objectives.ends import boxes_over, ranges_of_values, values_at
-from lipyomo.search.spaces.boxes.context import Context, Question
+from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion
 
 
 def made(sizes: tuple[int, ...], kind: str, seed: int) -> Network:
@@ -150,7 +150,9 @@ def test_what_is_no_map_is_refused() -> None:
 def test_one_look_and_points_enclose_all_values(kind: str) -> None:
     """On wide, narrow and thin boxes, for functions and their negatives."""
     network, rng = left_over(kind, 7), np.random.default_rng(0)
-    context = Context.of(Question(LipschitzProblem(network, Box(-2, 2, 2), output_norm="linf")))
+    context = BoxContext.of(
+        BoxQuestion(LipschitzProblem(network, Box(-2, 2, 2), output_norm="linf"))
+    )
     low = rng.uniform(-2, 1, (30, 2))
     high = np.minimum(low + rng.choice([1.0, 1e-2, 1e-6, 0.0], size=(30, 2)), 2.0)
     boxes = boxes_over(context, low, high)

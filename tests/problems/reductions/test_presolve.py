@@ -19,7 +19,7 @@ from lipyomo.relaxations.cascade import Cascade
 from lipyomo.relaxations.linear import preactivation_bounds
 from lipyomo.relaxations.semidefinite.root import RootBounds
 from lipyomo.search.engine.engine import Engine
-from lipyomo.search.spaces.phases.context import Context, Question
+from lipyomo.search.spaces.phases.context import PhaseContext, PhaseQuestion
 from lipyomo.search.spaces.phases.pipeline import pipeline_for
 
 
@@ -101,7 +101,7 @@ def test_the_search_has_the_same_answer(seed: int, slopes: tuple[float, float]) 
     cascade = Cascade(problem, preactivation_bounds(problem.network, problem.domain))
     cascade.run()
     known = np.concatenate(cascade.bounds.phases)
-    system = Context.of(Question(problem, known=known)).system
+    system = PhaseContext.of(PhaseQuestion(problem, known=known)).system
     assert system.count < problem.network.kinked_units
     found = Engine(pipeline_for(problem, settings, cascade=cascade), Clock()).run()
     assert found.complete

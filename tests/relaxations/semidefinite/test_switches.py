@@ -15,8 +15,8 @@ from lipyomo.relaxations.linear.preactivation import preactivation_bounds
 from lipyomo.relaxations.semidefinite.bounder import Bounder
 from lipyomo.relaxations.semidefinite.switched_bounds import PartBounds, SwitchedMinimum
 from lipyomo.search.engine import Engine
-from lipyomo.search.spaces.phases.context import Context, Question
-from lipyomo.search.spaces.phases.pipeline import Pipeline
+from lipyomo.search.spaces.phases.context import PhaseContext, PhaseQuestion
+from lipyomo.search.spaces.phases.pipeline import PhasePipeline
 
 
 def drawn(sizes: tuple[int, ...], seed: int, scale: float = 1.0) -> Network:
@@ -31,7 +31,7 @@ def drawn(sizes: tuple[int, ...], seed: int, scale: float = 1.0) -> Network:
 
 
 def lowered(
-    problem: LipschitzProblem, context: Context, sides: dict[int, bool]
+    problem: LipschitzProblem, context: PhaseContext, sides: dict[int, bool]
 ) -> list[SwitchedMinimum]:
     """The minima of all targets where some units are decided."""
     known = preactivation_bounds(problem.network, problem.domain)
@@ -75,7 +75,7 @@ def test_never_below_points(sizes: tuple[int, ...], scale: float) -> None:
     for seed in range(2):
         network = drawn(sizes, seed, scale)
         problem = LipschitzProblem(network, Box(-1.0, 1.0, sizes[0]), output_norm="linf")
-        context = Context.of(Question(problem))
+        context = PhaseContext.of(PhaseQuestion(problem))
         known = preactivation_bounds(network, problem.domain)
         ends = np.concatenate(known.lower), np.concatenate(known.upper)
         unstable = np.flatnonzero((ends[0] < 0.0) & (ends[1] > 0.0))
@@ -103,7 +103,7 @@ def test_joined_directions(sizes: tuple[int, ...]) -> None:
         weights[1][0, 0] = weights[-1][0, 0] = 1.0
         network = Network.from_arrays(weights, biases)
         problem = LipschitzProblem(network, Box(-1.0, 1.0, sizes[0]), output_norm="linf")
-        context = Context.of(Question(problem))
+        context = PhaseContext.of(PhaseQuestion(problem))
         given = context.system, context.targets, context.system.root_phases()
         joined = context.with_bounder(Bounder(*given, join=True))
         for sides in ({}, {1: True, 3: False}):
@@ -119,7 +119,7 @@ def test_sides_behind_all_open_units(sizes: tuple[int, ...]) -> None:
     for seed in range(8):
         network = drawn(sizes, seed)
         problem = LipschitzProblem(network, Box(-1.0, 1.0, sizes[0]), output_norm="linf")
-        context = Context.of(Question(problem))
+        context = PhaseContext.of(PhaseQuestion(problem))
         known = preactivation_bounds(network, problem.domain)
         ends = np.concatenate(known.lower), np.concatenate(known.upper)
         unstable = np.flatnonzero((ends[0] < 0.0) & (ends[1] > 0.0))
@@ -138,7 +138,8 @@ def test_sides_behind_all_open_units(sizes: tuple[int, ...]) -> None:
 def test_searches_end_alike(sizes: tuple[int, ...]) -> None:
     problem = LipschitzProblem(drawn(sizes, 7), Box(-0.5, 0.5, sizes[0]), output_norm="linf")
     plain, switched = (
-        Engine(Pipeline(Question(problem, switched=by)), Clock()).run() for by in (False, True)
+        Engine(PhasePipeline(PhaseQuestion(problem, switched=by)), Clock()).run()
+        for by in (False, True)
     )
     assert plain.complete
     assert switched.complete
@@ -149,7 +150,10 @@ def test_searches_end_alike(sizes: tuple[int, ...]) -> None:
 def test_checkpoints_know_of_switches() -> None:
     problem = LipschitzProblem(drawn((5, 8, 7, 2), 7), Box(-0.5, 0.5, 5), output_norm="linf")
     for by in (False, True):
-        first, second = Pipeline(Question(problem, switched=by)), Pipeline(Question(problem))
+        first, second = (
+            PhasePipeline(PhaseQuestion(problem, switched=by)),
+            PhasePipeline(PhaseQuestion(problem)),
+        )
         Engine(first, Clock()).run()
         second.decode(first.encode([]))
         assert bool(second.encode([])["switched"]) == by

@@ -13,12 +13,12 @@ from lipyomo.base.clock import Clock
 from lipyomo.problems.domains import Domain
 from lipyomo.search.engine.engine import Engine
 from lipyomo.search.engine.protocol import Incumbent
-from lipyomo.search.objectives.context import Context, ValueQuestion
+from lipyomo.search.objectives.context import ValueContext, ValueQuestion
 from lipyomo.search.objectives.few import FewPipeline
 from lipyomo.search.objectives.few_boxes import ValueBoxes, as_value_nodes, bounded_values
 from lipyomo.search.objectives.objective import Largest
-from lipyomo.search.objectives.pipeline import Pipeline
-from lipyomo.search.spaces.joint.beside import Task
+from lipyomo.search.objectives.pipeline import ValuePipeline
+from lipyomo.search.spaces.joint.beside import JointTask
 from lipyomo.search.spaces.joint.context import Params
 from networks import random_network
 
@@ -38,7 +38,7 @@ def boxes_of(low: FloatArray, high: FloatArray) -> ValueBoxes:
 
 def agree(question: ValueQuestion, samples: int = 5000) -> None:
     found = Engine(FewPipeline(question, params=BOXES), Clock()).run()
-    other = Engine(Pipeline(Largest(question)), Clock()).run()
+    other = Engine(ValuePipeline(Largest(question)), Clock()).run()
     points = question.domain.sample(np.random.default_rng(1), samples)
     assert found.complete
     assert found.upper >= question.values(points).max() - 1e-12
@@ -98,11 +98,11 @@ def test_boxes_of_neighbouring_numbers_become_nodes() -> None:
     question = ValueQuestion(
         random_network(3, (2, 20, 20, 1), bias=1.0), np.ones(1), Box(0, 1, 2), 1.0
     )
-    context = Context.of(question).at(-100.0)
+    context = ValueContext.of(question).at(-100.0)
     low = np.array([[0.5, 0.25]])
     box, _ = bounded_values(context, boxes_of(low, np.nextafter(low, 1.0)))
     pipeline = FewPipeline(question, params=BOXES)
-    task = Task((box,), None, Incumbent(-100.0, np.zeros(2)), -1.0)
+    task = JointTask((box,), None, Incumbent(-100.0, np.zeros(2)), -1.0)
     found = pipeline.process(task, Clock(), lambda: None)
     assert found.best is not None
     assert not any(isinstance(node, ValueBoxes) for node in found.children)
@@ -118,7 +118,7 @@ def test_bounds_hold_on_both_sides_of_the_cutoff(seed: int) -> None:
     ends = np.sort(rng.uniform(-1.0, 1.0, (2, 20, 3)), axis=0)
     points = rng.uniform(ends[0][:, None], ends[1][:, None], (20, 500, 3))
     values = question.values(points.reshape(-1, 3)).reshape(20, 500)
-    context = Context.of(question).at(float(np.median(values)))
+    context = ValueContext.of(question).at(float(np.median(values)))
     found, _ = bounded_values(context, boxes_of(*ends))
     assert (found.bounds >= values.max(axis=1)).all()
     nodes = {tuple(node.low.tolist()): node for node in as_value_nodes(context, found)}

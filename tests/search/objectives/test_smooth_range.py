@@ -15,7 +15,7 @@ from lipyomo.problems.domains import Domain
 from lipyomo.search.engine.engine import Engine
 from lipyomo.search.objectives.context import ValueQuestion
 from lipyomo.search.objectives.smooth import Value
-from lipyomo.search.spaces.boxes.pipeline import Pipeline
+from lipyomo.search.spaces.boxes.pipeline import BoxPipeline
 from networks import mixed_network
 
 
@@ -82,7 +82,7 @@ def test_boxes_find_what_pieces_find(seed: int) -> None:
     network, domain = mixed_network(seed, (2, 5, 4, 1)), Box(-1, 1, 2)
     pieces = value_range(network, domain)
     found = Engine(
-        Pipeline(Value(ValueQuestion(network, np.ones(1), domain, 1.0))), Clock(60)
+        BoxPipeline(Value(ValueQuestion(network, np.ones(1), domain, 1.0))), Clock(60)
     ).run()
     assert found.best.value <= pieces.high[1]
     assert found.upper >= pieces.high[0]

@@ -9,7 +9,7 @@ from lipyomo import Box, Layer, Network, ball, networks, value_range
 from lipyomo.networks.phases import LEFT, OPEN, RIGHT
 from lipyomo.problems.domains import Domain
 from lipyomo.relaxations.linear import preactivation_bounds
-from lipyomo.search.objectives.context import Context, ValueQuestion
+from lipyomo.search.objectives.context import ValueContext, ValueQuestion
 from lipyomo.search.objectives.twins import Twins
 from networks import mixed_network, random_network
 
@@ -28,17 +28,17 @@ def changed(network: Network, size: float, seed: int) -> Network:
     )
 
 
-def apart(seed: int, size: float, domain: Domain) -> tuple[Context, Twins]:
+def apart(seed: int, size: float, domain: Domain) -> tuple[ValueContext, Twins]:
     """The twins of a network of units of all kinds and one whose weights are off."""
     f = mixed_network(seed, (3, 7, 6, 5, 2))
     question = ValueQuestion(networks.difference(f, changed(f, size, seed)), np.ones(2), domain)
-    context = Context.of(question)
+    context = ValueContext.of(question)
     known = preactivation_bounds(context.system.network, domain)
     ends = np.concatenate(known.lower), np.concatenate(known.upper)
     return context, Twins.of(context.system, domain, *ends)
 
 
-def preactivations(context: Context, x: np.ndarray) -> np.ndarray:
+def preactivations(context: ValueContext, x: np.ndarray) -> np.ndarray:
     return np.concatenate(context.system.network.preactivations(x))
 
 
@@ -82,7 +82,7 @@ def test_rows_hold_at_all_points(seed: int) -> None:
 
 def test_strangers_are_no_twins() -> None:
     network = random_network(0, (4, 12, 12, 1))
-    context = Context.of(ValueQuestion(network, np.ones(1), Box(-1, 1, 4)))
+    context = ValueContext.of(ValueQuestion(network, np.ones(1), Box(-1, 1, 4)))
     known = preactivation_bounds(context.system.network, context.domain)
     ends = np.concatenate(known.lower), np.concatenate(known.upper)
     assert not Twins.of(context.system, context.domain, *ends).first.size
@@ -109,7 +109,7 @@ def test_nearly_equal_networks_have_a_known_range(seed: int, size: float, share:
 def test_huge_weights_make_no_twins() -> None:
     layers = [Layer([[1e150], [1e150]], [0.0, 1e150]), Layer([[1e150, -1e150]], [0.0])]
     network = Network([Layer(layers[0].weight, layers[0].bias, 0.0, 1.0), layers[1]])
-    context = Context.of(ValueQuestion(network, np.ones(1), Box(-1, 1, 1)))
+    context = ValueContext.of(ValueQuestion(network, np.ones(1), Box(-1, 1, 1)))
     known = preactivation_bounds(context.system.network, context.domain)
     ends = np.concatenate(known.lower), np.concatenate(known.upper)
     twins = Twins.of(context.system, context.domain, *ends)

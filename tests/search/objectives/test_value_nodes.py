@@ -9,13 +9,13 @@ from lipyomo import Box, ball
 from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.networks.phases import OPEN, RIGHT
 from lipyomo.problems.domains import Domain
-from lipyomo.search.objectives.context import Context, ValueQuestion
+from lipyomo.search.objectives.context import ValueContext, ValueQuestion
 from lipyomo.search.objectives.examine import chosen, narrowed
-from lipyomo.search.objectives.node import Node
+from lipyomo.search.objectives.node import ValueNode
 from networks import random_network
 
 
-def held(context: Context, nodes: list[Node], points: FloatArray) -> BoolArray:
+def held(context: ValueContext, nodes: list[ValueNode], points: FloatArray) -> BoolArray:
     """Which points lie in one of some nodes, and have pre-activations in its ranges."""
     z = np.hstack(context.system.network.preactivations(points))
     kinked, found = context.system.kinked, np.zeros(len(points), dtype=bool)
@@ -36,7 +36,7 @@ def test_no_point_above_the_cutoff_is_lost(seed: int, domain: Domain) -> None:
     values = question.values(points)
     cutoff = float(np.quantile(values, 0.8))
     points = points[values > cutoff]
-    context = Context.of(question).at(cutoff)
+    context = ValueContext.of(question).at(cutoff)
     nodes = narrowed(context, [context.whole()], is_root=True)
     assert held(context, nodes, points).all()
     most = 1

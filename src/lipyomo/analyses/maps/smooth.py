@@ -27,7 +27,7 @@ from lipyomo.search.spaces.boxes.bound import (
     with_decided_signs,
 )
 from lipyomo.search.spaces.boxes.boxes import Boxes
-from lipyomo.search.spaces.boxes.context import Context, Question
+from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion
 from lipyomo.search.spaces.boxes.gradient import enclosed
 from lipyomo.search.spaces.boxes.relax import relaxed
 from lipyomo.search.spaces.boxes.split import cut, halved
@@ -49,11 +49,11 @@ class SmoothCells:
     able = True
 
     def __init__(self, problem: LipschitzProblem, gap: float, params: Params) -> None:
-        self._question, self._params = Question(problem, gap), params
+        self._question, self._params = BoxQuestion(problem, gap), params
 
     @cached_property
-    def _context(self) -> Context:
-        return Context.of(self._question)
+    def _context(self) -> BoxContext:
+        return BoxContext.of(self._question)
 
     def bounded(self, low: FloatArray, high: FloatArray, clock: Clock) -> Ends:
         """Bound the cells ``low <= x <= high``, both (n, d), to the gap."""
@@ -88,7 +88,7 @@ class BoxSteps(NamedTuple):
 
 
 def narrowed_cells(
-    context: Context,
+    context: BoxContext,
     steps: BoxSteps,
     narrowing: Narrowing,
     start: tuple[Boxes, IntArray],
@@ -99,7 +99,7 @@ def narrowed_cells(
 
     Parameters
     ----------
-    context : Context
+    context : BoxContext
     steps : BoxSteps
     narrowing : Narrowing
     start : (Boxes, ndarray of int)
@@ -141,7 +141,7 @@ def narrowed_cells(
     return narrowing.ends
 
 
-def _signed(context: Context, boxes: Boxes) -> Boxes:
+def _signed(context: BoxContext, boxes: Boxes) -> Boxes:
     """Fix entries of the boxes' directions where the gradient has one sign on the whole box."""
     if not (boxes.v_low < boxes.v_high).any():
         return boxes
@@ -158,7 +158,7 @@ def _evaluate(steps: BoxSteps, narrowing: Narrowing, found: Bounded, cell: IntAr
         narrowing.attain(cell, steps.attained(points), points)
 
 
-def _attained(context: Context, points: FloatArray) -> FloatArray:
+def _attained(context: BoxContext, points: FloatArray) -> FloatArray:
     """Bound the norms (N,) of the Jacobian at points (N, d) from below.
 
     The Jacobian is enclosed as on a box of width zero, with both slopes of units that may be at a

@@ -35,7 +35,7 @@ from lipyomo.search.objectives.ends import (
     values_at,
 )
 from lipyomo.search.spaces.boxes.boxes import Boxes
-from lipyomo.search.spaces.boxes.context import Context, Question
+from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion
 from lipyomo.search.spaces.bundle import joined
 
 
@@ -59,10 +59,12 @@ class BoundingValues(Bounding):
         return exactly(network.with_functional(rows), problem.domain)
 
     @cached_property
-    def _context(self) -> Context:
+    def _context(self) -> BoxContext:
         reduced, domain = self._reduction, self.problem.domain
         domain = domain if reduced.moving.all() else domain.restrict(reduced.moving)
-        return Context.of(Question(LipschitzProblem(reduced.network, domain, output_norm="linf")))
+        return BoxContext.of(
+            BoxQuestion(LipschitzProblem(reduced.network, domain, output_norm="linf"))
+        )
 
     def _bounded(self, low: FloatArray, high: FloatArray, clock: Clock) -> Ends:
         slack, scale = max(self.gap, self.params.slack), self.scale if self.gap else 0.0
@@ -92,7 +94,7 @@ def scale_of_values(problem: LipschitzProblem, cells: Cells) -> float:
     return found
 
 
-def _sizes(context: Context, points: FloatArray) -> FloatArray:
+def _sizes(context: BoxContext, points: FloatArray) -> FloatArray:
     """Bound the largest size of an output at points (N, d) from below, shape (N,)."""
     values, off = values_at(context, points)
     found = np.maximum((np.abs(values) - off).max(axis=1), 0.0)
@@ -100,7 +102,7 @@ def _sizes(context: Context, points: FloatArray) -> FloatArray:
 
 
 def _begun(
-    context: Context, narrowing: Narrowing, ends: tuple[FloatArray, FloatArray]
+    context: BoxContext, narrowing: Narrowing, ends: tuple[FloatArray, FloatArray]
 ) -> tuple[Boxes, IntArray]:
     """Bound each cell (n, d) as one box; return the boxes left open, and their cells."""
     low, high = ends

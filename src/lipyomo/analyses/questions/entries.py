@@ -42,7 +42,7 @@ from lipyomo.search.objectives.params import PARAMS
 from lipyomo.search.spaces.boxes.context import box_bytes
 from lipyomo.search.spaces.boxes.entries import Entries, EntriesQuestion
 from lipyomo.search.spaces.boxes.params import Params
-from lipyomo.search.spaces.boxes.pipeline import Pipeline as BoxPipeline
+from lipyomo.search.spaces.boxes.pipeline import BoxPipeline
 
 KNOWN, SEARCH = "known", "search"
 """Names of the two parts of a checkpoint: known ends of all entries, and the current search."""

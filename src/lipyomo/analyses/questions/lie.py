@@ -26,7 +26,7 @@ from lipyomo.problems.reductions.confine import confined
 from lipyomo.problems.settings import Settings, SettingsKeywords, takes
 from lipyomo.search.objectives.field import Along, FieldQuestion
 from lipyomo.search.objectives.shell import Shell, ShellQuestion
-from lipyomo.search.spaces.boxes.pipeline import Pipeline
+from lipyomo.search.spaces.boxes.pipeline import BoxPipeline
 
 
 @takes(SettingsKeywords)
@@ -101,12 +101,12 @@ def lie_derivative(
         terms = terms[inside] if inside.any() else terms
     scale = float(terms.max())
 
-    def pipeline(sign: float) -> Pipeline:
+    def pipeline(sign: float) -> BoxPipeline:
         common = V, sign * row, domain, scale
         if ends is None:
-            return Pipeline(Along(FieldQuestion(*common, field=field)), settings.seed)
+            return BoxPipeline(Along(FieldQuestion(*common, field=field)), settings.seed)
         question = ShellQuestion(*common, field=field, level=row, shell=ends)
-        return Pipeline(Shell(question), settings.seed)
+        return BoxPipeline(Shell(question), settings.seed)
 
     def owner() -> dict[str, str]:
         return {

@@ -30,8 +30,7 @@ from lipyomo.problems.result import Point, Progress, Status
 from lipyomo.problems.settings import Settings, SettingsKeywords, takes
 from lipyomo.search.engine.checkpoint import checkpoint_of
 from lipyomo.search.engine.engine import Engine, Found
-from lipyomo.search.engine.protocol import NODES
-from lipyomo.search.engine.protocol import Pipeline as Searching
+from lipyomo.search.engine.protocol import NODES, Pipeline
 from lipyomo.search.kinds import kind_of, value_in_boxes
 from lipyomo.search.objectives.context import ValueQuestion
 from lipyomo.search.objectives.params import PARAMS
@@ -199,7 +198,7 @@ class _Ready:
 
     def pipeline(
         self, sign: float, enough: float = -math.inf, boxes: bool = False
-    ) -> Searching[Any, Any]:
+    ) -> Pipeline[Any, Any]:
         """Make the pipeline that finds the largest of the values times `sign`, down to `enough`."""
         network = self.reduced.network
         question = ValueQuestion(network, sign * self.row, self.domain, self.scale, enough)
@@ -220,7 +219,7 @@ class _Ready:
 
 
 def both_ends(
-    pipeline: Callable[[float], Searching[Any, Any]],
+    pipeline: Callable[[float], Pipeline[Any, Any]],
     settings: Settings,
     clock: Clock,
     owner: Callable[[], dict[str, str]],

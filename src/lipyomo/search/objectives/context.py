@@ -17,7 +17,7 @@ from lipyomo.problems.domains import Domain
 from lipyomo.problems.ranges import tolerance_of
 from lipyomo.relaxations.linear.dual_ascent import DualAscent
 from lipyomo.search.engine.protocol import Incumbent
-from lipyomo.search.objectives.node import Node
+from lipyomo.search.objectives.node import ValueNode
 from lipyomo.search.objectives.params import Params
 from lipyomo.search.spaces.boxes.ascent import projected_ascents
 
@@ -103,7 +103,7 @@ class ValueQuestion:
 
 
 @dataclass(frozen=True, eq=False)
-class Context:
+class ValueContext:
     """A question under a cutoff.
 
     Attributes
@@ -119,13 +119,13 @@ class Context:
     cutoff: float = 0.0
 
     @classmethod
-    def of(cls, question: ValueQuestion) -> Context:
+    def of(cls, question: ValueQuestion) -> ValueContext:
         """Make the context of a question, without a cutoff yet."""
         aim, last = Layer(question.row[None], np.zeros(1)), Layer(np.eye(1), np.zeros(1))
         network = Network([*question.network.layers, aim, last])
         return cls(question, UnitSystem(network, np.ones((1, 1)), question.domain))
 
-    def at(self, cutoff: float) -> Context:
+    def at(self, cutoff: float) -> ValueContext:
         """Return the context with another cutoff."""
         return self if cutoff == self.cutoff else replace(self, cutoff=cutoff)
 
@@ -158,9 +158,9 @@ class Context:
         with np.errstate(over="ignore"):  # overflows of single precision prove nothing
             return DualAscent(self.layers, self.domain)
 
-    def whole(self) -> Node:
+    def whole(self) -> ValueNode:
         """Return the root node, without any bounds."""
         infinite, domain = np.full(self.system.count, np.inf), self.domain
         phases = self.system.root_phases()
         phases[self.aim] = RIGHT  # only values above the cutoff matter
-        return Node(phases, -infinite, infinite, domain.lower, domain.upper)
+        return ValueNode(phases, -infinite, infinite, domain.lower, domain.upper)

@@ -19,11 +19,11 @@ from lipyomo.base.system.memory import CACHED
 from lipyomo.search.spaces.boxes.bound import Bounded, under
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.collapse import between_planes, collapsed
-from lipyomo.search.spaces.boxes.context import Context
+from lipyomo.search.spaces.boxes.context import BoxContext
 from lipyomo.search.spaces.boxes.relax import relaxed
 
 
-def boxes_over(context: Context, low: FloatArray, high: FloatArray) -> Boxes:
+def boxes_over(context: BoxContext, low: FloatArray, high: FloatArray) -> Boxes:
     """Make a box without directions for each of N input boxes (N, d)."""
     one = Boxes.whole(context).take(slice(0, 1))
     found = one.take(np.zeros(len(low), dtype=np.intp))
@@ -33,7 +33,7 @@ def boxes_over(context: Context, low: FloatArray, high: FloatArray) -> Boxes:
     )
 
 
-def boxes_at_a_time(context: Context) -> int:
+def boxes_at_a_time(context: BoxContext) -> int:
     """Number of boxes that are bounded at a time, so that their signals fit into the cache."""
     widest = max(stage.bias.size for stage in context.stages)
     return max(1, CACHED // (8 * widest * (1 + context.inputs)))
@@ -46,7 +46,7 @@ class Functions(NamedTuple):
     shift: FloatArray
 
     @classmethod
-    def of(cls, context: Context, rows: IntArray) -> Functions:
+    def of(cls, context: BoxContext, rows: IntArray) -> Functions:
         """Return the functions of boxes' rows (N,)."""
         bias = context.question.problem.network.head.bias
         signs = np.where(rows < bias.size, 1.0, -1.0)
@@ -54,7 +54,7 @@ class Functions(NamedTuple):
         return cls(context.head[number] * signs[:, None], bias[number] * signs)
 
 
-def bounded_rows(context: Context, boxes: Boxes, cutoffs: FloatArray) -> Bounded:
+def bounded_rows(context: BoxContext, boxes: Boxes, cutoffs: FloatArray) -> Bounded:
     """Bound boxes' functions, and score inputs and phases."""
     known = relaxed(context, boxes, (boxes.v_low, boxes.v_high), forwards=True)
     weights, shift = Functions.of(context, boxes.rows)
@@ -62,7 +62,7 @@ def bounded_rows(context: Context, boxes: Boxes, cutoffs: FloatArray) -> Bounded
     return under(known, above.plus(shift, context.unit), cutoffs)
 
 
-def ranges_of_values(context: Context, boxes: Boxes) -> tuple[FloatArray, FloatArray]:
+def ranges_of_values(context: BoxContext, boxes: Boxes) -> tuple[FloatArray, FloatArray]:
     """Bound the boxes' functions from below and above, shape (N,), by parallel planes."""
     known = relaxed(context, boxes, (boxes.v_low, boxes.v_high), forwards=True)
     weights, shift = Functions.of(context, boxes.rows)
@@ -78,7 +78,7 @@ def ranges_of_values(context: Context, boxes: Boxes) -> tuple[FloatArray, FloatA
     return np.where(known_well, low, -np.inf), np.where(known_well, high, np.inf)
 
 
-def values_at(context: Context, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+def values_at(context: BoxContext, points: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Compute all outputs (N, m) at points (N, d), and bounds of their errors.
 
     Every layer's pre-activations are enclosed, with errors of gamma times the sums of their terms'

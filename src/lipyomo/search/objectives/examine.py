@@ -11,8 +11,8 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.networks.phases import OPEN, RIGHT
 from lipyomo.relaxations.linear.layers import Stack
 from lipyomo.relaxations.linear.preactivation import follow, propagate
-from lipyomo.search.objectives.context import Context
-from lipyomo.search.objectives.node import Node
+from lipyomo.search.objectives.context import ValueContext
+from lipyomo.search.objectives.node import ValueNode
 from lipyomo.search.objectives.program import Answer
 from lipyomo.search.spaces.phases.params import Params as Splits
 from lipyomo.search.spaces.phases.tighten import tighten
@@ -21,12 +21,14 @@ SPLITS = Splits()
 """Parameters that decide when boxes are split, as in searches for constants."""
 
 
-def narrowed(context: Context, nodes: Sequence[Node], is_root: bool = False) -> list[Node]:
+def narrowed(
+    context: ValueContext, nodes: Sequence[ValueNode], is_root: bool = False
+) -> list[ValueNode]:
     """Bound all pre-activations and the aim, given the cutoff.
 
     Returns
     -------
-    list of Node
+    list of ValueNode
         The nodes that may contain a value above the cutoff, narrowed to the part that may.
     """
     stack, aim, domain = Stack.of(nodes), context.aim, context.domain
@@ -59,7 +61,7 @@ def narrowed(context: Context, nodes: Sequence[Node], is_root: bool = False) -> 
     ]
 
 
-def chosen(context: Context, node: Node, found: Answer | None = None) -> Node:
+def chosen(context: ValueContext, node: ValueNode, found: Answer | None = None) -> ValueNode:
     """Choose how to split a node, if possible.
 
     With few inputs and many unstable units it is the longest side of its box, which decides many
@@ -79,7 +81,7 @@ def chosen(context: Context, node: Node, found: Answer | None = None) -> Node:
     return replace(node, unit=int(still[reach.argmax()]))
 
 
-def region_of(context: Context, node: Node, x: FloatArray) -> Node:
+def region_of(context: ValueContext, node: ValueNode, x: FloatArray) -> ValueNode:
     """Return the affine piece around a point as a node, with the bounds of one that contains it."""
     network = context.system.network
     pattern = np.concatenate([z > 0 for z in network.preactivations(x)])

@@ -30,19 +30,19 @@ from lipyomo.search.engine.protocol import (
     Recipe,
     Root,
 )
-from lipyomo.search.objectives import pipeline as phases
 from lipyomo.search.objectives.context import ValueQuestion
 from lipyomo.search.objectives.examine import SPLITS
 from lipyomo.search.objectives.few_boxes import Halving, ValueBoxes, bounded_values
-from lipyomo.search.objectives.node import Node
+from lipyomo.search.objectives.node import ValueNode
 from lipyomo.search.objectives.objective import Largest
+from lipyomo.search.objectives.pipeline import ValuePipeline
 from lipyomo.search.spaces.bundle import joined
 from lipyomo.search.spaces.joint.adaptive import ENDED, EXAMINED, adapted
-from lipyomo.search.spaces.joint.beside import Task, WithBoxes, gone_on, parted, together_of
+from lipyomo.search.spaces.joint.beside import JointTask, WithBoxes, gone_on, parted, together_of
 from lipyomo.search.spaces.joint.context import PARAMS, Params
 
 
-class FewPipeline(WithBoxes[phases.Pipeline]):
+class FewPipeline(WithBoxes[ValuePipeline]):
     """The search for the largest value of a network with few inputs.
 
     The threshold `_near` of boxes that are handed over is a number of unstable units.
@@ -57,7 +57,7 @@ class FewPipeline(WithBoxes[phases.Pipeline]):
 
     def __init__(self, question: ValueQuestion, seed: int = 0, params: Params = PARAMS) -> None:
         self._objective, self._question, self._params = Largest(question), question, params
-        beside = phases.Pipeline(self._objective, seed)
+        beside = ValuePipeline(self._objective, seed)
         whole = partial(ValueBoxes.whole, self._objective.context)
         super().__init__(beside, whole, float(SPLITS.box_units))
         self._effort, self._turn = 0.0, 1.0
@@ -102,7 +102,7 @@ class FewPipeline(WithBoxes[phases.Pipeline]):
         """The best known point."""
         return self._beside.best
 
-    def _is_hopeless(self, nodes: Sequence[Node]) -> bool:
+    def _is_hopeless(self, nodes: Sequence[ValueNode]) -> bool:
         """Return whether bounds are far above all values, relative to the range of the values."""
         question = self._question
         points = question.domain.sample(np.random.default_rng(0), self._params.few)
@@ -124,7 +124,7 @@ class FewPipeline(WithBoxes[phases.Pipeline]):
 
     # -- boxes -------------------------------------------------------------------------------------
 
-    def _halved(self, task: Task, clock: Clock, pulse: Pulse) -> Outcome[Any]:
+    def _halved(self, task: JointTask, clock: Clock, pulse: Pulse) -> Outcome[Any]:
         return Halving(self._objective, self._params, self._beside.bounded).run(task, clock, pulse)
 
     def adopt(self, outcome: Outcome[Any]) -> Outcome[Any]:
@@ -147,7 +147,7 @@ class FewPipeline(WithBoxes[phases.Pipeline]):
         return self.best
 
 
-def _is_wide(node: Node) -> bool:
+def _is_wide(node: ValueNode) -> bool:
     """Return whether more than a few units are open."""
     return int((node.phases == OPEN).sum()) > SPLITS.box_units
 

@@ -16,12 +16,12 @@ from lipyomo.base.system.memory import CACHED
 from lipyomo.networks.phases import OPEN, RIGHT
 from lipyomo.relaxations.linear.layers import Stack
 from lipyomo.search.engine.protocol import NODES, Incumbent, Outcome, Pulse
-from lipyomo.search.objectives.context import Context
-from lipyomo.search.objectives.node import Node
+from lipyomo.search.objectives.context import ValueContext
+from lipyomo.search.objectives.node import ValueNode
 from lipyomo.search.objectives.objective import Largest
 from lipyomo.search.spaces.bundle import Bundle, bundles, halves, joined, thin_boxes
 from lipyomo.search.spaces.joint.adaptive import ENDED, EXAMINED
-from lipyomo.search.spaces.joint.beside import Task, together_of
+from lipyomo.search.spaces.joint.beside import JointTask, together_of
 from lipyomo.search.spaces.joint.bound import shares_in_open, within_domain
 from lipyomo.search.spaces.joint.context import Params
 from lipyomo.search.spaces.phases.node import WarmStart
@@ -49,14 +49,14 @@ class ValueBoxes(Bundle):
     unstable: IntArray
 
     @classmethod
-    def whole(cls, context: Context) -> ValueBoxes:
+    def whole(cls, context: ValueContext) -> ValueBoxes:
         """Return the domain as a box without a bound."""
         domain, none = context.domain, np.zeros(1, dtype=np.intp)
         ends = domain.lower[None], domain.upper[None]
         return cls(*ends, np.full(1, np.inf), none, none + context.aim)
 
 
-def bounded_values(context: Context, boxes: ValueBoxes) -> tuple[ValueBoxes, Stack]:
+def bounded_values(context: ValueContext, boxes: ValueBoxes) -> tuple[ValueBoxes, Stack]:
     """Bound boxes by back-substitution through the whole network; also return the units' bounds.
 
     The bounds are sound whether they are above or below the cutoff.
@@ -73,7 +73,7 @@ def bounded_values(context: Context, boxes: ValueBoxes) -> tuple[ValueBoxes, Sta
     return replace(boxes, bounds=bounds, axis=axis, unstable=unstable), stack
 
 
-def as_value_nodes(context: Context, boxes: ValueBoxes) -> list[Node]:
+def as_value_nodes(context: ValueContext, boxes: ValueBoxes) -> list[ValueNode]:
     """Convert the boxes above the cutoff to nodes of the search over phases.
 
     They have an empty warm start for dual ascent, as in the search for constants
@@ -85,7 +85,7 @@ def as_value_nodes(context: Context, boxes: ValueBoxes) -> list[Node]:
     lower[:, context.aim], upper[:, context.aim] = -np.inf, boxes.bounds
     none = np.zeros(0, dtype=np.intp), np.zeros((0, context.ascent.columns), dtype=np.float16)
     return [
-        Node(
+        ValueNode(
             phases[k],
             lower[k],
             upper[k],
@@ -112,9 +112,9 @@ class Halving:
 
     objective: Largest
     params: Params
-    handed: Callable[[Sequence[Node], Incumbent, Clock], Outcome[Node]]
+    handed: Callable[[Sequence[ValueNode], Incumbent, Clock], Outcome[ValueNode]]
 
-    def run(self, task: Task, clock: Clock, pulse: Pulse) -> Outcome[Any]:
+    def run(self, task: JointTask, clock: Clock, pulse: Pulse) -> Outcome[Any]:
         """Process a task's boxes."""
         boxes, best, size = joined(task.boxes), task.best, self.params.bundle
         left: list[ValueBoxes] = []

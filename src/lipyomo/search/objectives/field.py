@@ -31,7 +31,7 @@ from lipyomo.search.spaces.boxes.above import Above
 from lipyomo.search.spaces.boxes.bound import Bounded, under
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.collapse import collapsed
-from lipyomo.search.spaces.boxes.context import Context
+from lipyomo.search.spaces.boxes.context import BoxContext
 from lipyomo.search.spaces.boxes.relax import relaxed
 from lipyomo.search.spaces.boxes.relaxation import Relaxation
 
@@ -186,7 +186,7 @@ class Along(Value):
 
 
 def _of_inputs(
-    context: Context, scores: FloatArray, slopes: FloatArray, gaps: FloatArray, boxes: Boxes
+    context: BoxContext, scores: FloatArray, slopes: FloatArray, gaps: FloatArray, boxes: Boxes
 ) -> FloatArray:
     """Move scores of entries of v to inputs, by their shares of the range of that entry of g."""
     d, k = context.inputs, context.directions

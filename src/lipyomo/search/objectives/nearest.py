@@ -19,9 +19,9 @@ from lipyomo.networks.network import Network
 from lipyomo.primal.regions.value import value_at
 from lipyomo.problems.domains import Domain
 from lipyomo.search.engine.protocol import Incumbent
-from lipyomo.search.objectives.context import Context, ValueQuestion
+from lipyomo.search.objectives.context import ValueContext, ValueQuestion
 from lipyomo.search.objectives.examine import chosen
-from lipyomo.search.objectives.node import Node
+from lipyomo.search.objectives.node import ValueNode
 from lipyomo.search.objectives.objective import PhaseObjective
 from lipyomo.search.objectives.params import Params
 from lipyomo.search.objectives.reach import Reach
@@ -104,7 +104,7 @@ class LeastDistance(PhaseObjective):
         """See `PhaseObjective`."""
         return met(value, self._nearest)
 
-    def at(self, value: float) -> Context:
+    def at(self, value: float) -> ValueContext:
         """See `PhaseObjective`; instead of raising a cutoff, the domain is shrunk."""
         limit = -self.cutoff(value)
         if limit < self._limit:
@@ -117,11 +117,11 @@ class LeastDistance(PhaseObjective):
         """See `PhaseObjective`."""
         return self._start
 
-    def top(self, node: Node) -> float:
+    def top(self, node: ValueNode) -> float:
         """See `PhaseObjective`."""
         return -self._nearest.least
 
-    def within(self, nodes: Sequence[Node]) -> list[Node]:
+    def within(self, nodes: Sequence[ValueNode]) -> list[ValueNode]:
         """See `PhaseObjective`; the domain may have shrunk since the nodes were made."""
         domain, found = self.context.domain, []
         for node in nodes:
@@ -130,7 +130,7 @@ class LeastDistance(PhaseObjective):
                 found.append(replace(node, low=low, high=high))
         return found
 
-    def judged(self, node: Node, best: Incumbent) -> tuple[Node, Incumbent]:
+    def judged(self, node: ValueNode, best: Incumbent) -> tuple[ValueNode, Incumbent]:
         """See `PhaseObjective`."""
         limit = -self.cutoff(best.value)
         found = self._program.nearest(node, self._reach_of(node), -node.bound, limit)
@@ -139,7 +139,7 @@ class LeastDistance(PhaseObjective):
         node = replace(node, bound=min(node.bound, -found.end))
         return chosen(self.context, node, found), best
 
-    def _reach_of(self, node: Node) -> Callable[[float], Reach]:
+    def _reach_of(self, node: ValueNode) -> Callable[[float], Reach]:
         """Return the function that gives the inputs of a node within a distance."""
 
         def reach(distance: float) -> Reach:
@@ -149,7 +149,7 @@ class LeastDistance(PhaseObjective):
 
         return reach
 
-    def _on_piece(self, piece: Node, best: Incumbent) -> Incumbent:
+    def _on_piece(self, piece: ValueNode, best: Incumbent) -> Incumbent:
         reach, least = self._reach_of(piece), self._nearest.least
         found = self._program.nearest(piece, reach, least, -best.value)
         return best if found.point is None else self.challenged(best, found.point)

@@ -19,7 +19,7 @@ _STORED = ("phases", "lower", "upper", "low", "high", "bound", "unit", "axis")
 
 
 @dataclass(frozen=True, eq=False)
-class Node:
+class ValueNode:
     """A part of the domain: an input box and a partial pattern.
 
     Attributes
@@ -65,7 +65,7 @@ class Node:
         """Memory of its warm start."""
         return 0 if self.warm_start is None else self.warm_start.nbytes
 
-    def cooled(self) -> Node:
+    def cooled(self) -> ValueNode:
         """Return the node without its warm start."""
         return replace(self, warm_start=None)
 
@@ -74,7 +74,7 @@ class Node:
         """Whether a unit or an input to split is chosen."""
         return self.unit >= 0 or self.axis >= 0
 
-    def sides(self) -> list[Node]:
+    def sides(self) -> list[ValueNode]:
         """Return the two children of the split of its unit or box."""
         if self.axis >= 0:
             k, middle = self.axis, 0.5 * (self.low[self.axis] + self.high[self.axis])
@@ -89,15 +89,16 @@ class Node:
         return children
 
 
-def arrays_of(nodes: Sequence[Node]) -> Arrays:
+def arrays_of(nodes: Sequence[ValueNode]) -> Arrays:
     """Encode nodes as plain arrays, without their warm starts."""
     return {f"node_{name}": np.array([getattr(node, name) for node in nodes]) for name in _STORED}
 
 
-def nodes_of(arrays: Mapping[str, npt.NDArray[Any]]) -> tuple[Node, ...]:
+def nodes_of(arrays: Mapping[str, npt.NDArray[Any]]) -> tuple[ValueNode, ...]:
     """Restore what `arrays_of` returned."""
     columns = (arrays[f"node_{name}"] for name in _STORED)
     rows = (dict(zip(_STORED, row, strict=True)) for row in zip(*columns, strict=True))
     return tuple(
-        Node(**row | {name: row[name].item() for name in ("bound", "unit", "axis")}) for row in rows
+        ValueNode(**row | {name: row[name].item() for name in ("bound", "unit", "axis")})
+        for row in rows
     )

@@ -14,9 +14,9 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.problems.ranges import tolerance_of
 from lipyomo.search.engine.protocol import Incumbent
-from lipyomo.search.objectives.context import Context, ValueQuestion
+from lipyomo.search.objectives.context import ValueContext, ValueQuestion
 from lipyomo.search.objectives.examine import chosen, region_of
-from lipyomo.search.objectives.node import Node
+from lipyomo.search.objectives.node import ValueNode
 from lipyomo.search.objectives.program import NodeProgram
 
 
@@ -33,13 +33,13 @@ class PhaseObjective(ABC):
     Attributes
     ----------
     question : ValueQuestion
-    context : Context
+    context : ValueContext
         The question's context with the last cutoff.
     """
 
     def __init__(self, asked: Any, question: ValueQuestion) -> None:
         self._asked, self.question = asked, question
-        self.context = Context.of(question)
+        self.context = ValueContext.of(question)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._asked,)
@@ -55,7 +55,7 @@ class PhaseObjective(ABC):
         """Return the bound at or below which nodes are fathomed, if `value` is attained."""
 
     @abstractmethod
-    def at(self, value: float) -> Context:
+    def at(self, value: float) -> ValueContext:
         """Return the context for an attained value."""
 
     @abstractmethod
@@ -63,15 +63,15 @@ class PhaseObjective(ABC):
         """Run the first heuristics, and return an incumbent."""
 
     @abstractmethod
-    def top(self, node: Node) -> float:
+    def top(self, node: ValueNode) -> float:
         """Return a bound of the root, once it is narrowed."""
 
-    def within(self, nodes: Sequence[Node]) -> list[Node]:
+    def within(self, nodes: Sequence[ValueNode]) -> list[ValueNode]:
         """Restrict nodes to the current domain."""
         return list(nodes)
 
     @abstractmethod
-    def judged(self, node: Node, best: Incumbent) -> tuple[Node, Incumbent]:
+    def judged(self, node: ValueNode, best: Incumbent) -> tuple[ValueNode, Incumbent]:
         """Solve a node's program; return the node with bound and branching, and the incumbent."""
 
     @abstractmethod
@@ -79,10 +79,10 @@ class PhaseObjective(ABC):
         """Return the better of an incumbent and a point near the given one."""
 
     @abstractmethod
-    def _on_piece(self, piece: Node, best: Incumbent) -> Incumbent:
+    def _on_piece(self, piece: ValueNode, best: Incumbent) -> Incumbent:
         """Improve the incumbent by the program of the piece that contains it."""
 
-    def polished(self, whole: Node, best: Incumbent) -> Incumbent:
+    def polished(self, whole: ValueNode, best: Incumbent) -> Incumbent:
         """Improve the incumbent by going from piece to piece, each time to a piece's best point."""
         for _ in range(self.question.params.steps):
             if best.point is None:
@@ -109,7 +109,7 @@ class Largest(PhaseObjective):
         """See `PhaseObjective`."""
         return self.question.cutoff(value)
 
-    def at(self, value: float) -> Context:
+    def at(self, value: float) -> ValueContext:
         """See `PhaseObjective`."""
         self.context = self.context.at(self.cutoff(value))
         return self.context
@@ -118,11 +118,11 @@ class Largest(PhaseObjective):
         """See `PhaseObjective`."""
         return self.question.first(rng, clock)
 
-    def top(self, node: Node) -> float:
+    def top(self, node: ValueNode) -> float:
         """See `PhaseObjective`."""
         return min(float(node.upper[self.context.aim]), self._program.twins.largest)
 
-    def judged(self, node: Node, best: Incumbent) -> tuple[Node, Incumbent]:
+    def judged(self, node: ValueNode, best: Incumbent) -> tuple[ValueNode, Incumbent]:
         """See `PhaseObjective`."""
         found = self._program.highest(node)
         if found.point is not None:
@@ -134,7 +134,7 @@ class Largest(PhaseObjective):
         """See `PhaseObjective`."""
         return self.question.challenged(best, point)
 
-    def _on_piece(self, piece: Node, best: Incumbent) -> Incumbent:
+    def _on_piece(self, piece: ValueNode, best: Incumbent) -> Incumbent:
         x, found = best.point, self._program.highest(piece)
         if found.point is not None and x is not None:
             for step in (1.0, 1.0 + 1e-6):  # on the piece's boundary, or slightly beyond

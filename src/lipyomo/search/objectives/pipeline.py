@@ -16,31 +16,31 @@ from lipyomo.search.engine.protocol import (
     Incumbent,
     OnRootProgress,
     Outcome,
+    Pipeline,
     Pulse,
     Recipe,
     Root,
 )
-from lipyomo.search.engine.protocol import Pipeline as Searching
 from lipyomo.search.objectives.examine import chosen, narrowed
-from lipyomo.search.objectives.node import Node, arrays_of, nodes_of
+from lipyomo.search.objectives.node import ValueNode, arrays_of, nodes_of
 from lipyomo.search.objectives.objective import PhaseObjective
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class ValueTask:
     """Nodes to split.
 
     Attributes
     ----------
-    nodes : tuple of Node
+    nodes : tuple of ValueNode
     best : Incumbent
     """
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[ValueNode, ...]
     best: Incumbent
 
 
-class Pipeline(Searching[Node, Task]):
+class ValuePipeline(Pipeline[ValueNode, ValueTask]):
     """The search for a largest value or a least distance.
 
     Parameters
@@ -64,17 +64,17 @@ class Pipeline(Searching[Node, Task]):
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         return self._objective.cutoff(value)
 
-    def together(self, node: Node) -> int:
+    def together(self, node: ValueNode) -> int:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         return self._objective.question.params.together
 
-    def recipe(self) -> Recipe[Node, Task]:
+    def recipe(self) -> Recipe[ValueNode, ValueTask]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
-        return Recipe(Pipeline, self._objective)
+        return Recipe(ValuePipeline, self._objective)
 
     # -- the search --------------------------------------------------------------------------------
 
-    def root(self, clock: Clock, on_progress: OnRootProgress) -> Root[Node]:
+    def root(self, clock: Clock, on_progress: OnRootProgress) -> Root[ValueNode]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         objective = self._objective
         self.best = objective.first(self._rng, clock)
@@ -88,11 +88,11 @@ class Pipeline(Searching[Node, Task]):
         self.best = objective.polished(whole[0], self.best)
         return Root(self.adopt(self.bounded(whole, self.best, clock)))
 
-    def plan(self, nodes: Sequence[Node], travels: bool) -> Task:
+    def plan(self, nodes: Sequence[ValueNode], travels: bool) -> ValueTask:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
-        return Task(tuple(nodes), self.best)
+        return ValueTask(tuple(nodes), self.best)
 
-    def process(self, task: Task, clock: Clock, pulse: Pulse) -> Outcome[Node]:
+    def process(self, task: ValueTask, clock: Clock, pulse: Pulse) -> Outcome[ValueNode]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         if clock.expired:
             return Outcome(returned=task.nodes)
@@ -103,7 +103,9 @@ class Pipeline(Searching[Node, Task]):
         found = self.bounded(left, task.best, clock)
         return replace(found, counters={NODES: len(task.nodes)})
 
-    def bounded(self, nodes: Sequence[Node], best: Incumbent, clock: Clock) -> Outcome[Node]:
+    def bounded(
+        self, nodes: Sequence[ValueNode], best: Incumbent, clock: Clock
+    ) -> Outcome[ValueNode]:
         """Bound nodes by their programs, and collect better points.
 
         The parts by which the nodes have been narrowed are below the cutoff.
@@ -120,31 +122,31 @@ class Pipeline(Searching[Node, Task]):
                 closed = max(closed, judged.bound)
         return Outcome(tuple(children), closed=closed, best=best)
 
-    def adopt(self, outcome: Outcome[Node]) -> Outcome[Node]:
+    def adopt(self, outcome: Outcome[ValueNode]) -> Outcome[ValueNode]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         best = outcome.best
         if best is not None and best.value > self.best.value:
             self.best = best
         return replace(outcome, best=self.best)
 
-    def prove(self, nodes: Sequence[Node], cutoff: float) -> Outcome[Node]:
+    def prove(self, nodes: Sequence[ValueNode], cutoff: float) -> Outcome[ValueNode]:
         """See `lipyomo.search.engine.protocol.Pipeline`; all bounds are proved already."""
         done = [node.bound for node in nodes if node.bound <= cutoff]
         left = tuple(node for node in nodes if node.bound > cutoff)
         return Outcome(returned=left, closed=max(done, default=-np.inf))
 
-    def improve(self, effort: float, seeds: Sequence[Node], clock: Clock) -> Incumbent | None:
+    def improve(self, effort: float, seeds: Sequence[ValueNode], clock: Clock) -> Incumbent | None:
         """See `lipyomo.search.engine.protocol.Pipeline`; here the nodes' programs find points."""
         return self.best
 
     # -- checkpoints -------------------------------------------------------------------------------
 
-    def encode(self, nodes: Sequence[Node]) -> Arrays:
+    def encode(self, nodes: Sequence[ValueNode]) -> Arrays:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         inputs, point = self._objective.question.domain.dimension, self.best.point
         return arrays_of(nodes) | {"best": np.zeros((0, inputs)) if point is None else point[None]}
 
-    def decode(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Outcome[Node]:
+    def decode(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Outcome[ValueNode]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         for point in arrays["best"]:
             self.best = self._objective.challenged(self.best, point)

@@ -26,7 +26,7 @@ from lipyomo.problems.affine.system import FlatPhases, NodeForm, UnitSystem
 from lipyomo.problems.domains import Domain
 from lipyomo.relaxations.linear.preactivation import preactivation_bounds
 from lipyomo.search.objectives.ball import largest_in_ball
-from lipyomo.search.objectives.node import Node
+from lipyomo.search.objectives.node import ValueNode
 from lipyomo.search.objectives.params import Params
 from lipyomo.search.objectives.reach import Proof, Reach, ReachRows
 from lipyomo.search.objectives.twins import Twins
@@ -78,7 +78,7 @@ class NodeProgram:
         self._whole = Reach.of(domain)
         self._program: LinearProgram | None = None
 
-    def highest(self, node: Node) -> Answer:
+    def highest(self, node: ValueNode) -> Answer:
         """Bound the largest value of the aim's pre-activation, without its bias."""
         form = self._system.form(node.phases)
         node = self._with_all_signs(node)
@@ -95,7 +95,7 @@ class NodeProgram:
         return Answer(bound, None if point is None else point[: form.inputs], units, scores)
 
     def nearest(
-        self, node: Node, reach_of: Callable[[float], Reach], start: float, limit: float
+        self, node: ValueNode, reach_of: Callable[[float], Reach], start: float, limit: float
     ) -> Answer:
         """Bound the distance at which the aim's pre-activation reaches zero from below.
 
@@ -104,7 +104,7 @@ class NodeProgram:
 
         Parameters
         ----------
-        node : Node
+        node : ValueNode
             A node whose bounds hold up to `limit`.
         reach_of : callable
             Returns the inputs within a distance.
@@ -161,7 +161,7 @@ class NodeProgram:
                 return max(root - back * width, start)
         return start
 
-    def _with_all_signs(self, node: Node) -> Node:
+    def _with_all_signs(self, node: ValueNode) -> ValueNode:
         """Replace bounds of stable units by bounds that are also valid below the cutoff.
 
         The node's own bounds only hold above the cutoff, so rows that they make redundant could be

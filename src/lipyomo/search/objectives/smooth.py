@@ -20,8 +20,7 @@ from lipyomo.search.objectives.context import ValueQuestion
 from lipyomo.search.spaces.boxes.bound import Bounded, under
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.collapse import collapsed
-from lipyomo.search.spaces.boxes.context import Context
-from lipyomo.search.spaces.boxes.context import Question as BoxQuestion
+from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion
 from lipyomo.search.spaces.boxes.objective import Asked, Objective
 from lipyomo.search.spaces.boxes.relax import relaxed
 
@@ -42,11 +41,11 @@ class Value(Undirected[ValueQuestion]):
     Parameters
     ----------
     question : ValueQuestion
-    context : Context, optional
+    context : BoxContext, optional
         By default that of the network ``c . f``.
     """
 
-    def __init__(self, question: ValueQuestion, context: Context | None = None) -> None:
+    def __init__(self, question: ValueQuestion, context: BoxContext | None = None) -> None:
         if context is None:
             network = question.network.with_functional(question.row)
             context = context_of(network, question.domain)
@@ -77,12 +76,12 @@ class Value(Undirected[ValueQuestion]):
         return self.question.ascended(boxes.middle, clock, best)
 
 
-def context_of(network: Network, domain: Domain) -> Context:
+def context_of(network: Network, domain: Domain) -> BoxContext:
     """Make the context of a network on boxes of a domain, without directions."""
-    return Context.of(BoxQuestion(LipschitzProblem(network, domain, "linf", "linf")))
+    return BoxContext.of(BoxQuestion(LipschitzProblem(network, domain, "linf", "linf")))
 
 
-def bounded_by_value(context: Context, boxes: Boxes, cutoff: float) -> Bounded:
+def bounded_by_value(context: BoxContext, boxes: Boxes, cutoff: float) -> Bounded:
     """Bound the value on boxes, and score inputs and phases."""
     known = relaxed(context, boxes, (boxes.v_low, boxes.v_high))
     head, count = context.question.problem.network.head, len(boxes)

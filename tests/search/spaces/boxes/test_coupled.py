@@ -9,7 +9,7 @@ from lipyomo.base.clock import Clock
 from lipyomo.networks.activations import Sigmoid
 from lipyomo.networks.network import Curve, Layer
 from lipyomo.search.spaces.boxes.boxes import Boxes
-from lipyomo.search.spaces.boxes.context import Context, Question
+from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion
 from lipyomo.search.spaces.boxes.coupled import coupled_bounds
 from lipyomo.search.spaces.boxes.ranges import semidefinite_bounds, slopes_on
 from lipyomo.search.spaces.boxes.relax import relaxed
@@ -25,12 +25,12 @@ def question(smooth=UNITS):
     curve = Curve(Sigmoid(), np.arange(smooth))
     hidden = Layer(weight, 2.0 * np.ones(UNITS), 0.0, 1.0, curves=(curve,))
     network = Network([hidden, Layer(rng.uniform(0.5, 1.0, (2, UNITS)), np.zeros(2))])
-    return Question(LipschitzProblem(network, Box(-0.15, 0.15, INPUTS), output_norm="linf"))
+    return BoxQuestion(LipschitzProblem(network, Box(-0.15, 0.15, INPUTS), output_norm="linf"))
 
 
 @pytest.fixture(scope="module")
 def known():
-    context = Context.of(question())
+    context = BoxContext.of(question())
     whole = Boxes.whole(context).take(slice(0, 1))
     layers = relaxed(context, whole, (whole.v_low, whole.v_high)).layers
     return context, layers, semidefinite_bounds(context, slopes_on(layers), Clock())
@@ -64,7 +64,7 @@ def test_nothing_is_lowered_below_the_cutoff_or_without_time(known):
 
 def test_layers_with_kinks_keep_their_bounds(known):
     _, layers, bounds = known
-    context = Context.of(question(smooth=UNITS - 1))
+    context = BoxContext.of(question(smooth=UNITS - 1))
     found = coupled_bounds(context, layers, bounds, 0.0, Clock(), lambda upper: None)
     assert (found == bounds).all()
 

@@ -11,14 +11,14 @@ from test_smooth_planes import NAMES, made
 from lipyomo.search.spaces.boxes.bound import bounded
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.collapse import collapsed
-from lipyomo.search.spaces.boxes.context import Context
+from lipyomo.search.spaces.boxes.context import BoxContext
 from lipyomo.search.spaces.boxes.on_cubes import QuadraticOnCube
 from lipyomo.search.spaces.boxes.relax import relaxed
 
 POINTS = 60
 
 
-def curved(name: str, hidden: int) -> tuple[Context, Boxes]:
+def curved(name: str, hidden: int) -> tuple[BoxContext, Boxes]:
     """A network with boxes and curves, though it has few inputs."""
     context, boxes = made(name, hidden, 6)
     question = context.question

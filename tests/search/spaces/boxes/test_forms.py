@@ -14,7 +14,7 @@ from lipyomo.base.system.memory import ARRAYS
 from lipyomo.formats.onnx import from_model
 from lipyomo.search.spaces.boxes.bound import framed
 from lipyomo.search.spaces.boxes.boxes import Boxes
-from lipyomo.search.spaces.boxes.context import Context, Question, box_bytes
+from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion, box_bytes
 from lipyomo.search.spaces.boxes.relax import relaxed
 
 BOXES, POINTS = 24, 60
@@ -51,7 +51,7 @@ def loop(seed: int, steps: int = 3, states: int = 2) -> Network:
 def test_forms_are_as_low_as_rows_taken_back(seed: int) -> None:
     network, rng = loop(seed), np.random.default_rng(seed)
     problem = LipschitzProblem(network, Box(-1, 1, network.input_dim), output_norm="linf")
-    context = Context.of(Question(problem.reduced.problem))
+    context = BoxContext.of(BoxQuestion(problem.reduced.problem))
     assert context.structure.carries
     whole = Boxes.whole(context)
     some = whole.take(rng.integers(len(whole), size=BOXES))
@@ -93,7 +93,7 @@ def test_forms_are_as_low_as_rows_taken_back(seed: int) -> None:
 def test_forms_count_in_what_a_box_takes() -> None:
     network = loop(0, steps=8)
     problem = LipschitzProblem(network, Box(-1, 1, network.input_dim), output_norm="linf")
-    context = Context.of(Question(problem.reduced.problem))
+    context = BoxContext.of(BoxQuestion(problem.reduced.problem))
     some = Boxes.whole(context).take(np.zeros(200, dtype=np.intp))
     relaxed(context, some.take(slice(0, 1)), (some.v_low[:1], some.v_high[:1]))
     tracemalloc.start()

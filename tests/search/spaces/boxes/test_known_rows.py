@@ -11,7 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 from lipyomo import Box, LipschitzProblem, Network
 from lipyomo.formats.onnx import from_model
 from lipyomo.search.spaces.boxes.boxes import Boxes
-from lipyomo.search.spaces.boxes.context import Context, Question
+from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion
 from lipyomo.search.spaces.boxes.relax import relaxed
 
 INPUTS, ROWS, BOXES, POINTS = 3, 5, 24, 40
@@ -65,7 +65,7 @@ def network(kind: str, seed: int) -> Network:
     return from_model(model)
 
 
-def some_boxes(context: Context, rng: np.random.Generator) -> Boxes:
+def some_boxes(context: BoxContext, rng: np.random.Generator) -> Boxes:
     """Boxes of all sizes, points among them; directions are known, open or in a part."""
     shape = (BOXES, INPUTS)
     middle = rng.uniform(-1.0, 1.0, shape)
@@ -82,7 +82,7 @@ def some_boxes(context: Context, rng: np.random.Generator) -> Boxes:
 @pytest.mark.parametrize("kind", ["layer", "root", "sum"])
 def test_what_is_known_of_rows_holds_points(kind: str, seed: int) -> None:
     problem = LipschitzProblem(network(kind, seed), Box(-1, 1, INPUTS)).reduced.problem
-    context = Context.of(Question(problem))
+    context = BoxContext.of(BoxQuestion(problem))
     rng = np.random.default_rng(seed)
     boxes = some_boxes(context, rng)
     known = relaxed(context, boxes, (boxes.v_low, boxes.v_high))

@@ -10,7 +10,7 @@ from graphs import network_of
 
 from lipyomo import Box, LipschitzProblem, Network
 from lipyomo.search.spaces.boxes.boxes import Boxes
-from lipyomo.search.spaces.boxes.context import Context, Question
+from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion
 from lipyomo.search.spaces.boxes.relax import relaxed
 from lipyomo.search.spaces.boxes.relaxation import Relaxation, Relaxed
 
@@ -80,10 +80,12 @@ def attention(seed: int, degenerate: bool) -> Network:
     return network_of(steps, arrays, 6)
 
 
-def context_of(epsilon: float, mixed: bool = False) -> Context:
+def context_of(epsilon: float, mixed: bool = False) -> BoxContext:
     size = TOKENS * FEATURES
     domain = Box(np.full(size, -1.0), np.full(size, 1.0))
-    return Context.of(Question(LipschitzProblem(normalised_tokens(epsilon, mixed), domain, "linf")))
+    return BoxContext.of(
+        BoxQuestion(LipschitzProblem(normalised_tokens(epsilon, mixed), domain, "linf"))
+    )
 
 
 def test_rows_have_a_part_for_each_token() -> None:
@@ -98,7 +100,7 @@ def test_rows_have_a_part_for_each_token() -> None:
 
 
 def hold(
-    context: Context, found: Relaxation, h: np.ndarray, t: np.ndarray
+    context: BoxContext, found: Relaxation, h: np.ndarray, t: np.ndarray
 ) -> tuple[Relaxed, np.ndarray, np.ndarray]:
     """Check all layers' ranges at points and directions; the last layer, and its z and u."""
     for stage, layer in zip(context.stages, found.layers, strict=True):
@@ -145,7 +147,7 @@ def test_points_are_within_ranges(epsilon: float, moving: bool, mixed: bool) -> 
 def test_points_are_within_ranges_behind_attention(seed: int, degenerate: bool) -> None:
     """Rows of later layers that are sums of quotients are there, and inputs that are held."""
     problem = LipschitzProblem(attention(seed, degenerate), Box(np.full(6, -1.0), np.ones(6)))
-    context, rng = Context.of(Question(problem)), np.random.default_rng(seed)
+    context, rng = BoxContext.of(BoxQuestion(problem)), np.random.default_rng(seed)
     local = context.structure.local_roots
     assert local is not None
     assert len(local.behind) >= 1

@@ -18,7 +18,7 @@ from lipyomo.primal.heuristics.evaluate import sampled_norms
 from lipyomo.search.spaces.boxes.bound import bounded
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.chords import with_chords
-from lipyomo.search.spaces.boxes.context import Context, Question
+from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion
 from lipyomo.search.spaces.boxes.inputs import HalfSpace, Inputs, Signal, spans
 from lipyomo.search.spaces.boxes.split import cut
 
@@ -72,7 +72,7 @@ def test_narrowed_bounds_are_bounds(seed, radius):
     points = problem.domain.sample(np.random.default_rng(seed), 2000)
     corners = np.sign(points) * radius
     sampled = max(sampled_norms(problem, points).max(), sampled_norms(problem, corners).max())
-    context = Context.of(Question(problem))
+    context = BoxContext.of(BoxQuestion(problem))
     whole = Boxes.whole(context)
     plain = with_chords(context, whole, Clock()).bound
     for cutoff in (0.5 * sampled, sampled, 0.5 * (sampled + plain), 2.0 * plain):
@@ -91,7 +91,7 @@ def test_a_maximum_in_a_corner_needs_no_split(seed):
 
 
 def test_a_clock_that_has_run_out_leaves_the_bounds_as_they_were():
-    context = Context.of(Question(problem_of(0, 0.1)))
+    context = BoxContext.of(BoxQuestion(problem_of(0, 0.1)))
     whole = Boxes.whole(context)
     left = with_chords(context, whole, Clock(0.0), 0.0)
     assert (left.bounds == math.inf).all()
@@ -110,7 +110,7 @@ def test_the_image_network_is_exact_on_a_small_cube(shared):
 @pytest.mark.parametrize("norms", [("linf", "linf"), ("l1", "linf"), ("l2", "l2"), ("linf", "l2")])
 def test_the_half_space_of_a_cut_holds_all_that_is_above_the_cutoff(norms):
     problem = LipschitzProblem(tanh_network(1, 4), Box(-1, 1, 4), *norms)
-    context = Context.of(Question(problem))
+    context = BoxContext.of(BoxQuestion(problem))
     points = problem.domain.sample(np.random.default_rng(0), 4000)
     values = sampled_norms(problem, points)
     cutoff = 0.9 * values.max()

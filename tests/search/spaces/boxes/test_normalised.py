@@ -12,7 +12,7 @@ from lipyomo import Box, LipschitzProblem, Network
 from lipyomo.formats.onnx import from_model
 from lipyomo.search.spaces.boxes.bound import bounded
 from lipyomo.search.spaces.boxes.boxes import Boxes
-from lipyomo.search.spaces.boxes.context import Context, Question
+from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion
 from lipyomo.search.spaces.boxes.normalised import normalised, ranges_of
 from lipyomo.search.spaces.boxes.outputs import output_signals
 from lipyomo.search.spaces.boxes.relax import relaxed
@@ -49,12 +49,12 @@ def network(centred: bool, epsilon: float, bent: bool = True, rows: int = INPUTS
     return from_model(helper.make_model(graph, opset_imports=opset, ir_version=10))
 
 
-def context_of(net: Network, size: float = 1.0) -> Context:
+def context_of(net: Network, size: float = 1.0) -> BoxContext:
     problem = LipschitzProblem(net, Box(-size, size, INPUTS)).reduced.problem
-    return Context.of(Question(problem))
+    return BoxContext.of(BoxQuestion(problem))
 
 
-def some_boxes(context: Context, seed: int) -> Boxes:
+def some_boxes(context: BoxContext, seed: int) -> Boxes:
     """Boxes of all sizes, many of which hold, or are near, the origin."""
     rng = np.random.default_rng(seed)
     middle = rng.uniform(-1.0, 1.0, (BOXES, INPUTS)) * rng.choice([1.0, 0.1, 0.0], (BOXES, 1))

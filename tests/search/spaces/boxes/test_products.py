@@ -16,7 +16,7 @@ from lipyomo.search.objectives.smooth import bounded_by_value as value_bounded
 from lipyomo.search.spaces.boxes.bound import bounded, framed, framed_jacobian
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.collapse import collapsed
-from lipyomo.search.spaces.boxes.context import Context, Question
+from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion
 from lipyomo.search.spaces.boxes.relax import relaxed
 from lipyomo.search.spaces.boxes.values import growth, jacobians, slopes_at
 
@@ -92,12 +92,12 @@ def gated(seed: int) -> Network:
     return Network([*layers, Layer(rng.normal(size=(1, n)), np.zeros(1))])
 
 
-def context_of(net: Network, native: bool = True) -> Context:
+def context_of(net: Network, native: bool = True) -> BoxContext:
     problem = LipschitzProblem(net, Box(-2, 2, INPUTS)).reduced.problem
-    return Context.of(Question(problem), native=native)
+    return BoxContext.of(BoxQuestion(problem), native=native)
 
 
-def some_boxes(context: Context, seed: int) -> Boxes:
+def some_boxes(context: BoxContext, seed: int) -> Boxes:
     """Boxes of all sizes, points among them; entries of directions are open, known, or a part."""
     rng = np.random.default_rng(seed)
     shape = (BOXES, INPUTS)
@@ -254,7 +254,7 @@ def test_one_row_stands_for_a_factor_of_many_products() -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_bounds_are_those_of_any_norm(seed: int, norm: str) -> None:
     problem = LipschitzProblem(network(seed), Box(-0.3, 0.3, INPUTS), norm).reduced.problem
-    context = Context.of(Question(problem))
+    context = BoxContext.of(BoxQuestion(problem))
     whole = Boxes.whole(context)
     bound = bounded(context, whole, -np.inf).boxes.bounds.max()
     x = problem.domain.sample(np.random.default_rng(seed), 500)

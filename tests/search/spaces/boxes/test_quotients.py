@@ -9,7 +9,7 @@ import pytest
 
 from lipyomo import Box, LipschitzProblem, Network
 from lipyomo.search.spaces.boxes.boxes import Boxes
-from lipyomo.search.spaces.boxes.context import Context, Question
+from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion
 from lipyomo.search.spaces.boxes.params import Params
 from lipyomo.search.spaces.boxes.quotients import over_powers
 from lipyomo.search.spaces.boxes.split import split, split_again, split_up, with_little_left
@@ -114,7 +114,7 @@ def test_boxes_with_high_bounds_are_split_and_others_are_not() -> None:
     rng = np.random.default_rng(0)
     weights = rng.normal(size=(4, 2)), rng.normal(size=(1, 4))
     net = Network.from_arrays(weights, activation="tanh")
-    context = Context.of(Question(LipschitzProblem(net, Box(-1.0, 1.0, 2)).reduced.problem))
+    context = BoxContext.of(BoxQuestion(LipschitzProblem(net, Box(-1.0, 1.0, 2)).reduced.problem))
     lower = rng.uniform(-1.0, 0.5, (6, 2))
     boxes = Boxes.over(context, lower, lower + 0.5)
     boxes = replace(boxes, bounds=np.arange(6.0), v_low=boxes.v_high, scores=boxes.scores + 1.0)
@@ -131,7 +131,7 @@ def test_boxes_with_high_bounds_are_split_and_others_are_not() -> None:
 
 def test_boxes_of_which_little_is_left_are_bounded_before_they_are_split() -> None:
     net = Network.from_arrays((np.eye(2), np.ones((1, 2))), activation="tanh")
-    context = Context.of(Question(LipschitzProblem(net, Box(-1.0, 1.0, 2)).reduced.problem))
+    context = BoxContext.of(BoxQuestion(LipschitzProblem(net, Box(-1.0, 1.0, 2)).reduced.problem))
     boxes = Boxes.over(context, np.zeros((2, 2)), np.ones((2, 2)))
     boxes = replace(boxes, bounds=np.arange(2.0), v_low=boxes.v_high, scores=boxes.scores + 1.0)
     left = with_little_left(boxes, replace(boxes, low=np.array([[0.6, 0.0], [0.4, 0.0]])))
@@ -148,7 +148,7 @@ def test_boxes_of_which_little_is_left_are_bounded_before_they_are_split() -> No
 def test_boxes_are_not_split_into_more_than_fit_in_memory() -> None:
     net = Network.from_arrays((np.eye(2), np.ones((1, 2))), activation="tanh")
     problem = LipschitzProblem(net, Box(-1.0, 1.0, 2)).reduced.problem
-    context = Context.of(Question(problem, params=Params(chunk_bytes=1)))
+    context = BoxContext.of(BoxQuestion(problem, params=Params(chunk_bytes=1)))
     boxes = Boxes.over(context, np.zeros((1, 2)), np.ones((1, 2)))
     boxes = replace(boxes, bounds=np.ones(1), v_low=boxes.v_high, scores=boxes.scores + 1.0)
     assert context.batches.chunk == 1

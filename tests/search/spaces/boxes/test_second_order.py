@@ -13,7 +13,7 @@ from lipyomo.search.spaces.boxes.above import Above
 from lipyomo.search.spaces.boxes.bound import bounded
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.collapse import collapsed
-from lipyomo.search.spaces.boxes.context import Context, Question
+from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion
 from lipyomo.search.spaces.boxes.majorants import tangents
 from lipyomo.search.spaces.boxes.params import Params
 from lipyomo.search.spaces.boxes.relax import relaxed
@@ -22,15 +22,15 @@ from lipyomo.search.spaces.boxes.second_order import second_order
 POINTS = 40
 
 
-def context_of(kind: str, seed: int, params: Params | None = None) -> Context:
+def context_of(kind: str, seed: int, params: Params | None = None) -> BoxContext:
     """That of a network with products."""
     problem = LipschitzProblem(network(kind, seed), Box(-1, 1, INPUTS)).reduced.problem
-    found = Context.of(Question(problem, params=params or Params()))
+    found = BoxContext.of(BoxQuestion(problem, params=params or Params()))
     assert found.structure.multiplies or kind == "root"
     return found
 
 
-def objective(context: Context, rows: np.ndarray, x: np.ndarray, v: np.ndarray) -> np.ndarray:
+def objective(context: BoxContext, rows: np.ndarray, x: np.ndarray, v: np.ndarray) -> np.ndarray:
     """``rows . t`` at points and directions."""
     h, t = x, v
     for stage in context.stages:

@@ -13,7 +13,7 @@ import lipyomo
 from lipyomo import Box, Curve, Layer, LipschitzProblem, Network, activation
 from lipyomo.networks.activations import HALVES
 from lipyomo.search.spaces.boxes.boxes import Boxes
-from lipyomo.search.spaces.boxes.context import Context, Question
+from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion
 from lipyomo.search.spaces.boxes.relax import relaxed
 
 TOKENS = 2
@@ -53,8 +53,8 @@ def test_arguments_are_those_of_features(features: int) -> None:
     """What is added to a token all over is not seen; other rows are as before, up to `off`."""
     rng = np.random.default_rng(features)
     domain = Box(np.full(TOKENS * features, -0.5), np.full(TOKENS * features, 0.5))
-    question = Question(LipschitzProblem(block(features, 1), domain, "linf"))
-    plain, seen = Context.of(question), Context.of(question, featured=True)
+    question = BoxQuestion(LipschitzProblem(block(features, 1), domain, "linf"))
+    plain, seen = BoxContext.of(question), BoxContext.of(question, featured=True)
     assert seen.features is not None
     assert seen.inputs == TOKENS * (features - 1)
     x = domain.sample(rng, 100)
@@ -100,8 +100,8 @@ def test_gated_sums_of_features_hold_what_points_have(eps: float) -> None:
     )
     last = Layer([[1.0, -1.0, 1.0]], [0.0], curves=[Curve(TANH, [0])])
     net = Network([units, products, last, Layer([[1.0]], [0.0])])
-    question = Question(LipschitzProblem(net, Box(-1, 1, 2)).reduced.problem)
-    plain, seen = Context.of(question), Context.of(question, featured=True)
+    question = BoxQuestion(LipschitzProblem(net, Box(-1, 1, 2)).reduced.problem)
+    plain, seen = BoxContext.of(question), BoxContext.of(question, featured=True)
     assert seen.features is not None
     assert seen.inputs == 1
     for x in Box(-1, 1, 2).sample(np.random.default_rng(0), 20):
@@ -119,7 +119,7 @@ def test_rows_that_are_carried_are_off_by_as_much() -> None:
     rng = np.random.default_rng(0)
     layers = [Layer(rng.normal(size=(2, 2)), [0.1, 0.2], curves=[Curve(TANH, [0, 1])])] * 2
     net = Network([*layers, Layer([[1.0, 1.0]], [0.0])])
-    context = Context.of(Question(LipschitzProblem(net, Box(-1, 1, 2))))
+    context = BoxContext.of(BoxQuestion(LipschitzProblem(net, Box(-1, 1, 2))))
     first, second = context.stages
     off = replace(context, stages=(first, replace(second, off=np.array([0.0, 1.0 / context.unit]))))
     boxes = Boxes.whole(context).take([0])

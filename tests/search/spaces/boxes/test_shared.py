@@ -11,7 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 from lipyomo import Box, LipschitzProblem
 from lipyomo.formats.onnx import from_model
 from lipyomo.search.spaces.boxes.boxes import Boxes
-from lipyomo.search.spaces.boxes.context import Context, Question
+from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion
 from lipyomo.search.spaces.boxes.products import Products
 from lipyomo.search.spaces.boxes.relax import relaxed
 from lipyomo.search.spaces.boxes.shared import jointly
@@ -19,7 +19,7 @@ from lipyomo.search.spaces.boxes.shared import jointly
 INPUTS, ROWS, BOXES, POINTS = 3, 4, 24, 40
 
 
-def context(seed: int) -> Context:
+def context(seed: int) -> BoxContext:
     """Two gates times four signals each, all of which are functions of the same inputs."""
     rng = np.random.default_rng(seed)
     arrays = {
@@ -51,7 +51,7 @@ def context(seed: int) -> Context:
     opset = [helper.make_opsetid("", 17)]
     net = from_model(helper.make_model(graph, opset_imports=opset, ir_version=9))
     problem = LipschitzProblem(net, Box(-1, 1, INPUTS)).reduced.problem
-    return Context.of(Question(problem))
+    return BoxContext.of(BoxQuestion(problem))
 
 
 def test_each_product_is_in_the_group_of_the_row_that_more_have() -> None:

@@ -17,9 +17,9 @@ from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.search.spaces.boxes.bound import bounded
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.chords import chords, with_chords
-from lipyomo.search.spaces.boxes.context import Context, Question
+from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion
 from lipyomo.search.spaces.boxes.norm import Norm
-from lipyomo.search.spaces.boxes.pipeline import Pipeline
+from lipyomo.search.spaces.boxes.pipeline import BoxPipeline
 
 TANH = Curve(activation("tanh"), range(8))
 
@@ -56,7 +56,7 @@ def test_bounds_hold(seed: int, radius: float) -> None:
     if seed % 2:
         where = ball(center, radius, "l2")
     problem = LipschitzProblem(net, where, "linf", "linf")
-    context = Context.of(Question(problem))
+    context = BoxContext.of(BoxQuestion(problem))
     found = with_chords(context, Boxes.whole(context), Clock())
     gradients = [net.jacobian_at(x) for x in where.sample(np.random.default_rng(1), 500)]
     attained = np.abs(gradients).sum(axis=2).max(axis=0)
@@ -64,7 +64,7 @@ def test_bounds_hold(seed: int, radius: float) -> None:
 
 
 def test_roots_with_open_signs_are_tighter() -> None:
-    context = Context.of(Question(LipschitzProblem(network(0, 30), Box(-0.1, 0.1, 30))))
+    context = BoxContext.of(BoxQuestion(LipschitzProblem(network(0, 30), Box(-0.1, 0.1, 30))))
     whole = bounded(context, Boxes.whole(context), -math.inf, decide=True).boxes
     plain = bounded(context, whole, -math.inf).boxes
     assert with_chords(context, plain, Clock()).bound < 0.95 * plain.bound
@@ -73,7 +73,7 @@ def test_roots_with_open_signs_are_tighter() -> None:
 def test_boxes_whose_known_bounds_are_less_are_not_narrowed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    context = Context.of(Question(LipschitzProblem(network(0, 30), Box(-0.3, 0.3, 30))))
+    context = BoxContext.of(BoxQuestion(LipschitzProblem(network(0, 30), Box(-0.3, 0.3, 30))))
     whole = Boxes.whole(context)
     loose = with_chords(context, whole, Clock())
     known = replace(whole, bounds=0.5 * loose.bounds)
@@ -93,8 +93,8 @@ def test_wide_roots_tell_semidefinite_bounds_before_chords() -> None:
         if isinstance(upper := on_progress.get("upper"), float):
             told.append(upper)
 
-    Pipeline(Norm(Question(problem))).root(Clock(), on_progress)
-    context = Context.of(Question(problem))
+    BoxPipeline(Norm(BoxQuestion(problem))).root(Clock(), on_progress)
+    context = BoxContext.of(BoxQuestion(problem))
     whole = bounded(context, Boxes.whole(context), -math.inf, decide=True).boxes
     by_chords = with_chords(context, bounded(context, whole, -math.inf).boxes, Clock(), 0.0)
     assert told == sorted(told, reverse=True)
@@ -118,7 +118,7 @@ def product_network(seed: int, inputs: int) -> Network:
 def test_signs_and_bounds_of_wide_networks_with_products(seed: int, radius: float) -> None:
     net = product_network(seed, 12)
     problem = LipschitzProblem(net, Box(-radius, radius, 12), "linf", "linf")
-    context = Context.of(Question(problem))
+    context = BoxContext.of(BoxQuestion(problem))
     assert context.structure.multiplies
     whole = bounded(context, Boxes.whole(context), -math.inf, decide=True).boxes
     found = with_chords(context, whole, Clock())

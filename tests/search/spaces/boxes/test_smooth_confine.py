@@ -13,7 +13,7 @@ from lipyomo.networks.activations import activation
 from lipyomo.networks.network import Curve, Layer
 from lipyomo.search.spaces.boxes.bound import bounded
 from lipyomo.search.spaces.boxes.boxes import Boxes
-from lipyomo.search.spaces.boxes.context import Context, Question
+from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion
 from lipyomo.search.spaces.boxes.values import jacobians
 
 INPUTS, POINTS = 3, 300
@@ -44,7 +44,7 @@ def network(name: str) -> Network:
     return Network(layers)
 
 
-def pre_activations(context: Context, points: np.ndarray) -> np.ndarray:
+def pre_activations(context: BoxContext, points: np.ndarray) -> np.ndarray:
     """Those of units with phases, shape (N, p)."""
     h, found = points, []
     for stage in context.stages:
@@ -68,7 +68,7 @@ def pre_activations(context: Context, points: np.ndarray) -> np.ndarray:
 def test_what_beats_the_cutoff_in_its_phases_is_kept(name: str, domain: str) -> None:
     rng = np.random.default_rng(1)
     problem = LipschitzProblem(network(name), DOMAINS[domain]).reduced.problem
-    context = Context.of(Question(problem))
+    context = BoxContext.of(BoxQuestion(problem))
     signs = np.array([[a, b, c] for a in (-1, 1) for b in (-1, 1) for c in (-1, 1)], dtype=float)
     shrunk = closed = checked = 0
     for width in (1.0, 0.3, 0.03, 1e-4, 1e-9):

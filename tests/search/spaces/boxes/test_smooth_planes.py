@@ -14,7 +14,7 @@ from lipyomo.networks.network import Curve, Layer
 from lipyomo.search.spaces.boxes.bound import bounded, framed
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.collapse import collapsed
-from lipyomo.search.spaces.boxes.context import Context, Question
+from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion
 from lipyomo.search.spaces.boxes.relax import relaxed
 from lipyomo.search.spaces.boxes.values import jacobians
 
@@ -24,7 +24,7 @@ BOXES, KNOWN, POINTS, INPUTS = 60, 5, 100, 3
 NAMES = ["tanh", "sigmoid", "silu", "mish", "elu", "selu", "hard_swish", "softsign", "sin"]
 
 
-def made(name: str, hidden: int, units: int) -> tuple[Context, Boxes]:
+def made(name: str, hidden: int, units: int) -> tuple[BoxContext, Boxes]:
     """Boxes of all sizes, points among them; entries of directions are open, known, or a part."""
     rng = np.random.default_rng(NAMES.index(name))
     sizes = [INPUTS, *[units] * hidden, 1]
@@ -34,7 +34,7 @@ def made(name: str, hidden: int, units: int) -> tuple[Context, Boxes]:
         curves = (Curve(activation(name), np.arange(after)),) if k < hidden else ()
         layers.append(Layer(weight, 0.3 * rng.normal(size=after), curves=curves))
     problem = LipschitzProblem(Network(layers), Box(-2, 2, INPUTS)).reduced.problem
-    context = Context.of(Question(problem))
+    context = BoxContext.of(BoxQuestion(problem))
     shape = (BOXES, INPUTS)
     ends = np.sort(rng.uniform(-2, 2, (2, *shape)), axis=0)
     width = rng.choice([1.0, 0.3, 1e-2, 1e-6, 0.0], (BOXES, 1))

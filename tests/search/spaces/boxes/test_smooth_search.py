@@ -15,10 +15,10 @@ from lipyomo.networks.network import Curve, Layer
 from lipyomo.primal.heuristics.evaluate import sampled_norms
 from lipyomo.problems.domains import AllSpace
 from lipyomo.problems.operator_norm import operator_norm
-from lipyomo.search.spaces.boxes.context import Question
+from lipyomo.search.spaces.boxes.context import BoxQuestion
 from lipyomo.search.spaces.boxes.norm import Norm
 from lipyomo.search.spaces.boxes.params import Params
-from lipyomo.search.spaces.boxes.pipeline import Pipeline
+from lipyomo.search.spaces.boxes.pipeline import BoxPipeline
 from samples import steepest
 
 NAMES = ["tanh", "sigmoid", "sin", "softplus", "elu", "selu", "gelu", "silu", "mish", "softsign"]
@@ -202,7 +202,7 @@ def test_rounding_alone_is_asked_about_more_and_more_rarely(monkeypatch):
 
         monkeypatch.setattr(kind, name, called)
 
-    counted(Pipeline, "plan", plans, len)
+    counted(BoxPipeline, "plan", plans, len)
     counted(Norm, "floor", looks, lambda box, cutoff: len(plans))
     counted(Norm, "bounded", sizes, lambda boxes, cutoff: len(boxes))
     network = smooth_network(np.random.default_rng(0), [4, 16, 16, 1], ["tanh"])
@@ -330,7 +330,7 @@ def test_children_and_what_is_fathomed_cover_their_boxes(norm):
     rng = np.random.default_rng(13)
     network = smooth_network(rng, (2, 4, 3, 2), ["tanh", "elu", "selu"], mixed=0.2)
     problem = LipschitzProblem(network, Box(-1, 1, 2), norm, output_norm="linf").reduced.problem
-    pipeline = Pipeline(Norm(Question(problem)))
+    pipeline = BoxPipeline(Norm(BoxQuestion(problem)))
     nodes = pipeline.root(Clock(), lambda **_: None).outcome.children
     for _ in range(6):
         task = pipeline.plan(nodes, travels=False)

@@ -14,7 +14,7 @@ from lipyomo.formats.onnx import from_model
 from lipyomo.search.spaces.boxes.bound import WIDE, bounded
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.chords import with_chords
-from lipyomo.search.spaces.boxes.context import Context, Question
+from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion
 from lipyomo.search.spaces.boxes.product_sums import SumsOfSignals, sums_of_products
 from lipyomo.search.spaces.boxes.relax import relaxed
 from lipyomo.search.spaces.boxes.rows_over_roots import rows_over_roots
@@ -92,7 +92,7 @@ CASES = [
 ]
 
 
-def some_boxes(context: Context, seed: int) -> Boxes:
+def some_boxes(context: BoxContext, seed: int) -> Boxes:
     """Boxes of all sizes, some with directions that are not decided, or not at all."""
     rng = np.random.default_rng(seed)
     middle = rng.uniform(-1.0, 1.0, (BOXES, INPUTS))
@@ -111,7 +111,7 @@ def test_rows_and_bounds_hold_at_points(
     case: tuple[int, tuple[str, ...], str, float, bool, str], decided: bool
 ) -> None:
     problem = LipschitzProblem(network(*case), Box(-1.0, 1.0, INPUTS)).reduced.problem
-    context = Context.of(Question(problem))
+    context = BoxContext.of(BoxQuestion(problem))
     tail = context.structure.tail
     assert tail is not None
     assert (tail.first is None) == (case[0] in (0, 5))
@@ -160,7 +160,7 @@ def test_rows_and_bounds_hold_at_points(
 
 def test_boxes_too_wide_for_quotients_have_bounds_by_planes() -> None:
     problem = LipschitzProblem(network(*CASES[0]), Box(-1.0, 1.0, INPUTS)).reduced.problem
-    context = Context.of(Question(problem))
+    context = BoxContext.of(BoxQuestion(problem))
     boxes = some_boxes(context, 4)
     known = relaxed(context.up_to_tail, boxes, (boxes.v_low, boxes.v_high), lines=False)
     tail = context.structure.tail
@@ -169,7 +169,7 @@ def test_boxes_too_wide_for_quotients_have_bounds_by_planes() -> None:
     wide = (found.ends[1] > WIDE * found.ends[0]).any(axis=1)
     assert 0 < wide.sum() < BOXES
     bounds = bounded(context, boxes, -np.inf).boxes.bounds
-    plain = Context.of(Question(problem))
+    plain = BoxContext.of(BoxQuestion(problem))
     vars(plain.structure)["tail"] = None
     planes = bounded(plain, boxes, -np.inf).boxes.bounds
     assert bounds[wide] == pytest.approx(planes[wide], rel=1e-9)
@@ -179,7 +179,7 @@ def test_boxes_too_wide_for_quotients_have_bounds_by_planes() -> None:
 def test_no_more_than_two_weights_are_added_up() -> None:
     """A sum of three may cancel out, so that what it rounds is more than an ulp of it."""
     problem = LipschitzProblem(network(*CASES[0]), Box(-1.0, 1.0, INPUTS)).reduced.problem
-    stages = Context.of(Question(problem)).stages
+    stages = BoxContext.of(BoxQuestion(problem)).stages
     place = next(k for k, stage in enumerate(stages) if stage.quotients is not None)
     quotients = stages[place].quotients
     assert quotients is not None
@@ -236,7 +236,9 @@ def test_sums_of_sums_have_what_common_errors_leave() -> None:
 def test_layers_up_to_rows_over_roots_have_no_parabolas(inputs: int) -> None:
     """Networks of so many inputs have, but not where rows are multiples of those before."""
     net = network(0, ("Tanh", "Sigmoid"), "LayerNormalization", 1e-2, False, "Tanh", inputs)
-    context = Context.of(Question(LipschitzProblem(net, Box(-1.0, 1.0, inputs)).reduced.problem))
+    context = BoxContext.of(
+        BoxQuestion(LipschitzProblem(net, Box(-1.0, 1.0, inputs)).reduced.problem)
+    )
     assert context.structure.tail is not None
     assert any(stage.copies is not None for stage in context.up_to_tail.stages)
     boxes = Boxes.whole(context)
@@ -251,7 +253,7 @@ def test_layers_up_to_rows_over_roots_have_no_parabolas(inputs: int) -> None:
 def test_directions_of_one_box_where_a_layer_has_products_alone() -> None:
     net = network(0, ("Tanh",), "RMSNormalization", 1e-2, True, "Tanh", 5)
     problem = LipschitzProblem(net, Box(-0.1, 0.1, 5)).reduced.problem
-    context = Context.of(Question(problem))
+    context = BoxContext.of(BoxQuestion(problem))
     assert any(not stage.kinds for stage in context.stages)
     found = with_chords(context, Boxes.whole(context), Clock())
     points = np.random.default_rng(0).uniform(-0.1, 0.1, (POINTS, 5))

@@ -15,7 +15,7 @@ from lipyomo.relaxations.linear import preactivation_bounds
 from lipyomo.relaxations.linear.layers import Stack, by_layer
 from lipyomo.relaxations.linear.relax import Switches
 from lipyomo.search.spaces.joint.bound import bounded_pairs
-from lipyomo.search.spaces.joint.context import Boxes, Context
+from lipyomo.search.spaces.joint.context import JointBoxes, JointContext
 from lipyomo.search.spaces.joint.corners import Corners
 from lipyomo.search.spaces.joint.euclid import reflected_rows, stretched
 from lipyomo.search.spaces.joint.ranges import tighten_boxes
@@ -33,17 +33,17 @@ NETWORKS = {
 }
 
 
-def some_boxes(context: Context, rng: np.random.Generator, count: int = 12) -> Boxes:
+def some_boxes(context: JointContext, rng: np.random.Generator, count: int = 12) -> JointBoxes:
     """Boxes of several sizes, some with ends where kinks of `no biases` meet."""
     d = context.problem.network.input_dim
     radius = 0.5 * 2.0 ** -rng.uniform(0.0, 5.0, (count, 1)) * np.ones(d)
     middle = rng.uniform(-1.0 + radius, 1.0 - radius)
     middle[::3] = radius[::3]  # a corner at the origin
     whole = context.whole().take(np.zeros(count, dtype=np.intp))
-    return Boxes(middle - radius, middle + radius, whole.pairs, whole.scores, whole.fall)
+    return JointBoxes(middle - radius, middle + radius, whole.pairs, whole.scores, whole.fall)
 
 
-def inside(boxes: Boxes, rng: np.random.Generator, count: int = 200) -> FloatArray:
+def inside(boxes: JointBoxes, rng: np.random.Generator, count: int = 200) -> FloatArray:
     share = rng.uniform(0.0, 1.0, (len(boxes), count, boxes.low.shape[1]))
     return np.asarray(boxes.low[:, None] + share * (boxes.high - boxes.low)[:, None])
 
@@ -79,7 +79,9 @@ SCALES = NETWORKS | {"faint": FAINT, "vast": VAST}
 @pytest.mark.parametrize("norm", ["linf", "l1"])
 def test_what_is_known_of_units_holds_at_points(name: str, norm: str, kind: type) -> None:
     network, rng = SCALES[name], np.random.default_rng(0)
-    context = Context.of(LipschitzProblem(network, Box(-1, 1, network.input_dim), norm, "linf"))
+    context = JointContext.of(
+        LipschitzProblem(network, Box(-1, 1, network.input_dim), norm, "linf")
+    )
     assert context is not None
     boxes = some_boxes(context, rng)
     kinked = np.concatenate([layer.kinked for layer in network.hidden])
@@ -122,7 +124,7 @@ def test_pairs_of_points_are_below_the_bounds(name: str, norms: tuple[str, str])
     if norms[1] == "cross" and network.output_dim == 1:
         pytest.skip("one output has no differences")
     problem = LipschitzProblem(network, Box(-1, 1, network.input_dim), *norms)
-    context = Context.of(problem)
+    context = JointContext.of(problem)
     assert context is not None
     boxes = some_boxes(context, rng)
     points = inside(boxes, rng)
@@ -140,7 +142,7 @@ def test_pairs_of_points_are_below_the_bounds(name: str, norms: tuple[str, str])
 @pytest.mark.parametrize("norms", [("l2", "l2"), ("l2", "l1"), ("linf", "l2"), ("l1", "l2")])
 def test_euclidean_norms_of_points_are_below_the_bounds(name: str, norms: tuple[str, str]) -> None:
     network, rng = NETWORKS[name], np.random.default_rng(3)
-    context = Context.of(LipschitzProblem(network, Box(-1, 1, network.input_dim), *norms))
+    context = JointContext.of(LipschitzProblem(network, Box(-1, 1, network.input_dim), *norms))
     assert context is not None
     boxes = some_boxes(context, rng)
     every = np.array([gradients(network, some)[1] for some in inside(boxes, rng, 40)])
@@ -155,7 +157,9 @@ def test_euclidean_norms_of_points_are_below_the_bounds(name: str, norms: tuple[
         found = bounded_pairs(context, boxes, cutoff).boxes
         assert found.pairs.shape == boxes.pairs.shape
         assert (found.pairs >= sizes * (1 - 1e-12)).all()
-    points = Boxes(boxes.middle - 1e-9, boxes.middle + 1e-9, boxes.pairs, boxes.scores, boxes.fall)
+    points = JointBoxes(
+        boxes.middle - 1e-9, boxes.middle + 1e-9, boxes.pairs, boxes.scores, boxes.fall
+    )
     decided = (most_open(context, points) == 0).nonzero()[0]
     problem = context.problem
     for k in decided:
@@ -166,7 +170,7 @@ def test_euclidean_norms_of_points_are_below_the_bounds(name: str, norms: tuple[
         assert bound == pytest.approx(value, rel=1e-9, abs=1e-12)
 
 
-def most_open(context: Context, boxes: Boxes) -> FloatArray:
+def most_open(context: JointContext, boxes: JointBoxes) -> FloatArray:
     """How many units each box leaves open."""
     return np.asarray((bounded_pairs(context, boxes, np.inf).stack.phases == OPEN).sum(axis=1))
 
@@ -194,7 +198,7 @@ def test_directions_and_functionals_are_bounded_as_well() -> None:
     problem = LipschitzProblem(
         network, Box(-1, 1, 5), functional=[1.0, -2.0], directions=rng.standard_normal((5, 2))
     )
-    context = Context.of(problem)
+    context = JointContext.of(problem)
     assert context is not None
     assert context.directions.shape == (2, 2)
     boxes = some_boxes(context, rng)
@@ -206,11 +210,11 @@ def test_directions_and_functionals_are_bounded_as_well() -> None:
 def test_small_boxes_are_bounded_by_their_gradient() -> None:
     network = random_network(8, (3, 12, 10, 2))
     problem = LipschitzProblem(network, Box(-1, 1, 3))
-    context = Context.of(problem)
+    context = JointContext.of(problem)
     assert context is not None
     x = np.array([[0.3, -0.2, 0.45]])
     whole = context.whole()
-    boxes = Boxes(x - 1e-9, x + 1e-9, whole.pairs, whole.scores, whole.fall)
+    boxes = JointBoxes(x - 1e-9, x + 1e-9, whole.pairs, whole.scores, whole.fall)
     value = problem.value_at(x[0]).value
     near = bounded_pairs(context, boxes, value).boxes
     assert near.bound == pytest.approx(value, rel=1e-3)
@@ -222,7 +226,7 @@ def test_small_boxes_are_bounded_by_their_gradient() -> None:
 def test_units_with_ranges_near_nothing_do_not_overflow() -> None:
     network = random_network(3, (2, 4, 3, 1))
     faint = scaled(network, 2.0**-1030, *[1.0] * (len(network.layers) - 1))
-    context = Context.of(LipschitzProblem(faint, Box(-1, 1, 2)))
+    context = JointContext.of(LipschitzProblem(faint, Box(-1, 1, 2)))
     assert context is not None
     found = bounded_pairs(context, some_boxes(context, np.random.default_rng(1)), 0.0).boxes
     assert np.isfinite(found.scores).all()

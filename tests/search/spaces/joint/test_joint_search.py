@@ -30,8 +30,8 @@ from lipyomo.search.spaces.joint.adaptive import (
 )
 from lipyomo.search.spaces.joint.bound import bounded_pairs
 from lipyomo.search.spaces.joint.close import closing
-from lipyomo.search.spaces.joint.context import PARAMS, Boxes, Context, Params
-from lipyomo.search.spaces.joint.pipeline import BoxesOrNode, Pipeline
+from lipyomo.search.spaces.joint.context import PARAMS, JointBoxes, JointContext, Params
+from lipyomo.search.spaces.joint.pipeline import BoxesOrNode, JointPipeline
 from lipyomo.search.spaces.joint.trial import Course, Race, Trial, by_boxes, tried
 from lipyomo.search.spaces.phases.pipeline import pipeline_for
 from networks import DEGENERATE, integer_network, mixed_network, random_network
@@ -47,12 +47,12 @@ def searched(
     given: LipschitzProblem, params: Params, clock: Clock | None = None
 ) -> Found[BoxesOrNode]:
     problem = given.reduced.problem
-    context = Context.of(problem, params)
+    context = JointContext.of(problem, params)
     assert context is not None
     cascade = Cascade(problem, preactivation_bounds(problem.network, problem.domain))
     cascade.run(QUICK)
     beside = pipeline_for(problem, Settings(), None, cascade)
-    return Engine(Pipeline(beside, context, cascade), clock or Clock()).run()
+    return Engine(JointPipeline(beside, context, cascade), clock or Clock()).run()
 
 
 def check(problem: LipschitzProblem, params: Params, truth: float) -> None:
@@ -109,7 +109,7 @@ def test_balls_and_polytopes_are_searched_in_the_boxes_around_them(
 def test_degenerate_networks_are_solved(name: str) -> None:
     case = DEGENERATE[name]()
     problem = LipschitzProblem(case.network, case.domain)
-    if Context.of(problem.reduced.problem) is None:
+    if JointContext.of(problem.reduced.problem) is None:
         pytest.skip("not for boxes")
     truth = case.constant if case.constant is not None else exact_constant(problem)
     check(problem, HALVED, truth)
@@ -194,7 +194,7 @@ def test_boxes_that_become_few_are_halved() -> None:
 def test_what_halving_lowers_bounds_by_is_a_mean_of_the_last_times() -> None:
     once, pairs = np.ones(1, dtype=int), np.full((1, 1, 1), np.exp(1.0))
     ends, unknown = (np.zeros((1, 2)), np.ones((1, 2))), np.full(1, np.inf)
-    whole = Boxes(*ends, unknown[:, None, None], np.array([[1.0, 3.0]]), unknown)
+    whole = JointBoxes(*ends, unknown[:, None, None], np.array([[1.0, 3.0]]), unknown)
     first = replace(whole, pairs=pairs).fallen(whole, once)
     assert first.fall.tolist() == [np.inf]  # the domain's bound tells nothing
     second = replace(first, pairs=pairs * np.exp(-0.4)).fallen(first, once)
@@ -217,7 +217,7 @@ def test_boxes_alone_prove_no_more_than_what_is_true(seed: int, norms: tuple[str
     network = make(seed, (1 + seed % 2, 5, 4, 2))
     problem = LipschitzProblem(network, Box(-1, 1, network.input_dim), *norms).reduced.problem
     truth = exact_constant(problem)
-    context = Context.of(problem)
+    context = JointContext.of(problem)
     assert context is not None
     for share in (1.01, 0.9):
         space = pipeline_for(problem, Settings(), None, None, share * truth).context
@@ -233,7 +233,7 @@ def test_boxes_alone_prove_no_more_than_what_is_true(seed: int, norms: tuple[str
 
 def test_boxes_stay_as_they_are_once_time_is_up() -> None:
     problem = LipschitzProblem(random_network(1, (3, 12, 8, 2)), Box(-1, 1, 3)).reduced.problem
-    context = Context.of(problem, HALVED)
+    context = JointContext.of(problem, HALVED)
     assert context is not None
     space = pipeline_for(problem, Settings(), None, None).context
     found, every = bounded_pairs(context, context.whole(), 0.0), np.ones(1, dtype=bool)
@@ -289,8 +289,8 @@ def test_a_stopped_search_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
 def test_boxes_are_for_few_inputs() -> None:
     network = random_network(0, (3, 6, 1))
     domain = Box(-1, 1, 3)
-    found = Context.of(LipschitzProblem(network, domain))
+    found = JointContext.of(LipschitzProblem(network, domain))
     assert found is not None
     assert np.isinf(found.whole().bound)
     many = LipschitzProblem(random_network(0, (20, 6, 1)), Box(-1, 1, 20))
-    assert Context.of(many) is None
+    assert JointContext.of(many) is None

@@ -27,10 +27,10 @@ from lipyomo.search.engine.checkpoint import Checkpoint
 from lipyomo.search.engine.engine import Engine, Found
 from lipyomo.search.engine.params import Params
 from lipyomo.search.engine.protocol import Outcome, Recipe
-from lipyomo.search.spaces.phases.context import Context, Question
-from lipyomo.search.spaces.phases.node import Node
+from lipyomo.search.spaces.phases.context import PhaseContext, PhaseQuestion
+from lipyomo.search.spaces.phases.node import PhaseNode
 from lipyomo.search.spaces.phases.params import Params as ReluParams
-from lipyomo.search.spaces.phases.pipeline import Pipeline, Task
+from lipyomo.search.spaces.phases.pipeline import PhasePipeline, PhaseTask
 from lipyomo.search.spaces.phases.points import Points
 from networks import mixed_network, random_network
 
@@ -38,20 +38,22 @@ HARD = LipschitzProblem(random_network(1, (8, 10, 10, 2)), Box(0, 1, 8), "linf",
 """Thirty nodes or more."""
 
 
-def _search(question: Question, workers: int | None = None, **others: Any) -> Found[Node]:
+def _search(question: PhaseQuestion, workers: int | None = None, **others: Any) -> Found[PhaseNode]:
     team = None if workers is None else Workers[Any, Any](workers, executor=InlineExecutor())
-    return Engine(Pipeline(question), Clock(60.0), workers=team, **others).run()
+    return Engine(PhasePipeline(question), Clock(60.0), workers=team, **others).run()
 
 
 @cache
-def answer() -> Found[Node]:
+def answer() -> Found[PhaseNode]:
     """What the search says of `HARD`, undisturbed."""
-    return _search(Question(HARD))
+    return _search(PhaseQuestion(HARD))
 
 
-def _holds(question: Question, nodes: list[Node], points: int = 300) -> list[tuple[Any, Any]]:
+def _holds(
+    question: PhaseQuestion, nodes: list[PhaseNode], points: int = 300
+) -> list[tuple[Any, Any]]:
     """Random points of the domain, each with the nodes that hold it."""
-    kinked = Context.of(question).system.kinked
+    kinked = PhaseContext.of(question).system.kinked
     phases = np.stack([node.phases for node in nodes])
     low, high = (np.stack([getattr(node, side) for node in nodes]) for side in ("low", "high"))
     problem = question.problem
@@ -65,7 +67,7 @@ def _holds(question: Question, nodes: list[Node], points: int = 300) -> list[tup
 
 def _coverage(problem: LipschitzProblem, workers: int | None = None) -> None:
     """Every random point lies in a fathomed node whose bound covers its gradient norm."""
-    question = Question(problem.reduced.problem, record=True)
+    question = PhaseQuestion(problem.reduced.problem, record=True)
     found = _search(question, workers)
     assert found.complete
     bounds = np.array([bound for _, bound in found.fathomed])
@@ -99,7 +101,7 @@ def test_what_all_workers_fathom_covers_the_domain() -> None:
     _coverage(HARD, workers=2)
 
 
-def _some_nodes(home: Pipeline, turns: int) -> list[Node]:
+def _some_nodes(home: PhasePipeline, turns: int) -> list[PhaseNode]:
     """Nodes that a search without any incumbent beyond the first ones comes to."""
     nodes = list(home.root(Clock(), lambda upper=np.inf, best=None: None).outcome.children)
     for _ in range(turns):
@@ -115,8 +117,8 @@ def test_bounds_that_are_not_proved_close_nothing_once_an_incumbent_overtakes_th
     """Bounds in floating point that are made up, and too low."""
     network = random_network(seed, (5, 7, 6, 3), bias=1.0)
     problem = LipschitzProblem(network, Box(-1, 1, 5), "linf", "linf")
-    truth = _search(Question(problem)).best.value
-    home = Pipeline(Question(problem, record=True))
+    truth = _search(PhaseQuestion(problem)).best.value
+    home = PhasePipeline(PhaseQuestion(problem, record=True))
     (root,) = _some_nodes(home, 0)
     assert root.bound > truth * (1 + 1e-6)
     low = np.full(root.targets.size, 0.5 * truth)
@@ -132,11 +134,11 @@ ROUND = LipschitzProblem(random_network(1, (5, 9, 8, 2)), ball([0.2] * 5, 0.8, "
 
 @pytest.mark.parametrize("problem", [HARD, ROUND], ids=["box", "ball"])
 def test_equal_tasks_have_equal_outcomes_which_cover_their_nodes(problem: LipschitzProblem) -> None:
-    home = Pipeline(Question(problem, record=True))
+    home = PhasePipeline(PhaseQuestion(problem, record=True))
     nodes = _some_nodes(home, 1)
     task, content = home.plan(nodes, travels=True), pickle.dumps(home.recipe())
-    outcomes: list[Outcome[Node]] = []
-    first: Recipe[Node, Task] = pickle.loads(content)
+    outcomes: list[Outcome[PhaseNode]] = []
+    first: Recipe[PhaseNode, PhaseTask] = pickle.loads(content)
     pipeline = first.pipeline()
     for worker in (pipeline, pipeline, pickle.loads(content).pipeline()):
         outcomes.append(worker.process(pickle.loads(pickle.dumps(task)), Clock(), lambda: None))
@@ -150,17 +152,19 @@ def test_equal_tasks_have_equal_outcomes_which_cover_their_nodes(problem: Lipsch
             assert (one.phases == two.phases).all()
             assert (one.target_bounds == two.target_bounds).all()
     parts = [*outcomes[0].children, *(node for node, _ in outcomes[0].fathomed)]
-    before = _holds(Question(problem), nodes)
-    after = _holds(Question(problem), parts)
+    before = _holds(PhaseQuestion(problem), nodes)
+    after = _holds(PhaseQuestion(problem), parts)
     assert any(holds.any() for _, holds in before)
     for (_, given), (_, came) in zip(before, after, strict=True):
         assert came.any() or not given.any()
 
 
 def test_what_is_known_of_nodes_is_saved() -> None:
-    home = Pipeline(Question(LipschitzProblem(random_network(6, (2, 12, 10, 3)), Box(-1, 1, 2))))
+    home = PhasePipeline(
+        PhaseQuestion(LipschitzProblem(random_network(6, (2, 12, 10, 3)), Box(-1, 1, 2)))
+    )
     nodes = [replace(node, dropped=0.5 + k) for k, node in enumerate(_some_nodes(home, 2))]
-    again = Pipeline(home.recipe().question).decode(home.encode(nodes)).children
+    again = PhasePipeline(home.recipe().question).decode(home.encode(nodes)).children
     assert len(again) == len(nodes) > 2
     assert any(node.certificates for node in nodes)
     for one, two in zip(nodes, again, strict=True):
@@ -179,7 +183,7 @@ def test_what_is_known_of_nodes_is_saved() -> None:
 def test_points_on_kinks_and_outside_prove_no_region() -> None:
     """Of max(x, 0) on [-1, 1]."""
     problem = LipschitzProblem(Network.from_arrays([[[1.0]], [[1.0]]]), Box(-1, 1, 1))
-    context = Context.of(Question(problem))
+    context = PhaseContext.of(PhaseQuestion(problem))
     points = Points(problem, context.presolved, np.random.default_rng(0), ReluParams())
     entered = points.enter(np.array([[0.0], [1e-300], [0.5], [-0.5], [1.0], [2.0]]))
     assert entered.tolist() == [-1.0, 1.0, 1.0, 0.0, 1.0, -1.0]
@@ -189,13 +193,13 @@ def test_points_on_kinks_and_outside_prove_no_region() -> None:
 @pytest.mark.parametrize("workers", [None, 2])
 def test_a_short_queue_changes_the_order_but_not_the_answer(workers: int | None) -> None:
     params = Params(queue_share=1 << 60, least_queue=4)
-    found = _search(Question(HARD), workers, params=params)
+    found = _search(PhaseQuestion(HARD), workers, params=params)
     assert found.complete
     assert found.best.value == pytest.approx(answer().best.value, rel=1e-9)
 
 
 def test_a_full_store_of_points_does_not_change_the_answer() -> None:
-    home = Pipeline(Question(HARD, params=ReluParams(pool_bytes=40 * (8 * 8 + 20 + 1))))
+    home = PhasePipeline(PhaseQuestion(HARD, params=ReluParams(pool_bytes=40 * (8 * 8 + 20 + 1))))
     found = Engine(home, Clock(60.0)).run()
     assert len(home.encode([])["points"]) == 40
     assert found.complete
@@ -206,7 +210,7 @@ def test_a_full_store_of_points_does_not_change_the_answer() -> None:
 def test_waiting_nodes_are_proved_at_their_bounds(seed: int) -> None:
     sizes = (8, 10, 10, 2)
     problem = LipschitzProblem(random_network(seed, sizes), Box(0, 1, 8), functional=[1.0, -1.0])
-    home, excluded = Pipeline(Question(problem)), 0
+    home, excluded = PhasePipeline(PhaseQuestion(problem)), 0
     nodes = _some_nodes(home, 0)
     for _ in range(12):
         task = home.plan(nodes, travels=False)
@@ -220,12 +224,12 @@ def test_waiting_nodes_are_proved_at_their_bounds(seed: int) -> None:
     assert excluded
 
 
-class _Careful(Pipeline):
+class _Careful(PhasePipeline):
     """Proofs of waiting nodes never get below what was proved before."""
 
     settled = 0
 
-    def prove(self, nodes: Any, cutoff: float) -> Outcome[Node]:
+    def prove(self, nodes: Any, cutoff: float) -> Outcome[PhaseNode]:
         known = [replace(node, target_bounds=node.proved) for node in nodes]
         closed = [node.bound for node in known if node.bound <= cutoff]
         self.settled += len(known) - len(closed)
@@ -238,7 +242,7 @@ class _Careful(Pipeline):
 
 def test_nodes_whose_proofs_fall_short_are_split_further() -> None:
     params = Params(first_improvement=60.0)  # a good incumbent comes late, and overtakes nodes
-    pipeline = _Careful(Question(HARD))
+    pipeline = _Careful(PhaseQuestion(HARD))
     found = Engine(pipeline, Clock(60.0), params=params).run()
     assert pipeline.settled
     assert found.complete
@@ -248,7 +252,7 @@ def test_nodes_whose_proofs_fall_short_are_split_further() -> None:
 def test_a_stop_is_heard_within_a_node() -> None:
     """It is there as soon as the node's first step ends, and the node comes back as it was."""
     begun: list[int] = []
-    home = Pipeline(Question(HARD))
+    home = PhasePipeline(PhaseQuestion(HARD))
     (node,) = _some_nodes(home, 0)
     clock = Clock(should_stop=lambda: bool(begun))
     task = home.plan([node], travels=False)
@@ -269,11 +273,11 @@ def test_nodes_that_workers_hold_are_in_the_checkpoint(tmp_path: Path) -> None:
             kept.append((tmp_path / f"{len(kept)}").write_bytes(path.read_bytes()))
 
     checkpoint = Checkpoint(path, {"network": "hard"})
-    _search(Question(HARD), 2, checkpoint=checkpoint, on_progress=keep, params=OFTEN)
+    _search(PhaseQuestion(HARD), 2, checkpoint=checkpoint, on_progress=keep, params=OFTEN)
     assert len(kept) > 3
     for number in np.linspace(0, len(kept) - 1, 3, dtype=int):
         resumed = Checkpoint(tmp_path / str(number), {"network": "hard"}, resume=True)
-        found = _search(Question(HARD), checkpoint=resumed)
+        found = _search(PhaseQuestion(HARD), checkpoint=resumed)
         assert found.complete
         assert found.best.value == pytest.approx(answer().best.value, rel=1e-9)
         assert found.upper >= answer().best.value * (1 - 1e-9)
@@ -296,6 +300,8 @@ def test_a_killed_search_goes_on(tmp_path: Path) -> None:
         while not path.exists() and process.poll() is None:
             time.sleep(0.01)
         process.send_signal(signal.SIGKILL)
-    found = _search(Question(HARD), checkpoint=Checkpoint(path, {"network": "hard"}, resume=True))
+    found = _search(
+        PhaseQuestion(HARD), checkpoint=Checkpoint(path, {"network": "hard"}, resume=True)
+    )
     assert found.complete
     assert found.best.value == pytest.approx(answer().best.value, rel=1e-9)

@@ -13,9 +13,9 @@ from lipyomo.base.clock import Clock
 from lipyomo.problems.domains import AllSpace, Box
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.search.spaces.phases.bound import bound_whole
-from lipyomo.search.spaces.phases.context import Context, Question
+from lipyomo.search.spaces.phases.context import PhaseContext, PhaseQuestion
 from lipyomo.search.spaces.phases.params import Params
-from lipyomo.search.spaces.phases.pipeline import Pipeline
+from lipyomo.search.spaces.phases.pipeline import PhasePipeline
 from lipyomo.search.spaces.phases.score import candidates, score
 from lipyomo.search.spaces.phases.statistics import CONSTANT, FEATURES, Statistics
 from networks import random_network
@@ -76,7 +76,7 @@ def test_what_others_learnt_adds_up() -> None:
 @pytest.mark.parametrize("bound", [1e-200, 1.0, 1e200, np.inf])
 def test_features_are_numbers_whatever_the_bounds(bound: float, cutoff: float) -> None:
     problem = LipschitzProblem(random_network(0, (3, 6, 6, 1)), AllSpace(3))
-    context = Context.of(Question(problem))
+    context = PhaseContext.of(PhaseQuestion(problem))
     whole, statistics = context.whole(), Statistics.nothing(context.system.count)
     form = context.system.form(whole.phases)
     found = bound_whole(context, whole, form, 0.0, Clock())
@@ -96,7 +96,7 @@ def test_the_first_split_is_the_best_of_several() -> None:
     problem = LipschitzProblem(random_network(0, (4, 16, 16, 1)), Box(0.0, 1.0, 4))
     scored = []
     for tried in (1_000, 4):
-        pipeline = Pipeline(Question(problem, params=Params(tried=tried)))
+        pipeline = PhasePipeline(PhaseQuestion(problem, params=Params(tried=tried)))
         (root,) = pipeline.root(Clock(), lambda **_: None).outcome.children
         found = pipeline.process(pipeline.plan([root], travels=False), Clock(), lambda: None)
         assert found.counters["nodes"] == 1

@@ -15,9 +15,9 @@ from lipyomo.primal.regions import examine
 from lipyomo.primal.regions.margin import UNKNOWN
 from lipyomo.primal.regions.partial import RegionProgram
 from lipyomo.primal.regions.replay import exact_gradients
-from lipyomo.search.spaces.phases.context import Context, Question
+from lipyomo.search.spaces.phases.context import PhaseContext, PhaseQuestion
 from lipyomo.search.spaces.phases.empty import finished_part, with_interior
-from lipyomo.search.spaces.phases.node import Child, Node
+from lipyomo.search.spaces.phases.node import Child, PhaseNode
 from lipyomo.search.spaces.phases.params import Params
 from lipyomo.search.spaces.phases.points import Points
 from lipyomo.search.spaces.phases.statistics import Statistics
@@ -30,7 +30,7 @@ class Workspace:
     def __init__(self, seed: int, cancels: bool = False) -> None:
         network = _cancelling(seed) if cancels else random_network(seed, (3, 6, 5, 1), bias=1.0)
         self.problem = LipschitzProblem(network, Box(-1, 1, 3))
-        self.context = Context.of(Question(self.problem))
+        self.context = PhaseContext.of(PhaseQuestion(self.problem))
         rng = np.random.default_rng(seed)
         self.points = Points(self.problem, self.context.presolved, rng, Params())
         self.statistics = Statistics.nothing(self.context.system.count)
@@ -39,7 +39,7 @@ class Workspace:
         """The part of the whole with some phases, of which nothing is known."""
         system, domain = self.context.system, self.problem.domain
         ends, unknown = np.full(system.count, np.inf), np.array([np.inf])
-        node = Node(
+        node = PhaseNode(
             phases=phases.astype(np.int8),
             lower=-ends,
             upper=ends,

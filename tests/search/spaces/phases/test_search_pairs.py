@@ -14,11 +14,11 @@ from lipyomo.relaxations.linear import preactivation_bounds
 from lipyomo.relaxations.semidefinite.bounder import Bounder
 from lipyomo.search.engine.engine import Engine
 from lipyomo.search.spaces.phases.params import Params
-from lipyomo.search.spaces.phases.pipeline import Pipeline, pipeline_for
+from lipyomo.search.spaces.phases.pipeline import PhasePipeline, pipeline_for
 from networks import mixed_network, random_network
 
 
-def stepwise(problem: LipschitzProblem) -> Pipeline:
+def stepwise(problem: LipschitzProblem) -> PhasePipeline:
     """A search whose root is lowered step by step, as that of a large network is."""
     problem = problem.reduced.problem
     cascade = Cascade(problem, preactivation_bounds(problem.network, problem.domain))

@@ -22,7 +22,7 @@ from lipyomo.primal.regions.witness import unbeaten, witness_near
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Witness
-from lipyomo.search.spaces.boxes.context import Context, Question
+from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion
 from lipyomo.search.spaces.boxes.params import Params
 from lipyomo.search.spaces.boxes.values import growth, slopes_at
 
@@ -38,7 +38,7 @@ Slopes = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
 
 def ascended(
-    context: Context, points: FloatArray, clock: Clock, worth: float = -np.inf
+    context: BoxContext, points: FloatArray, clock: Clock, worth: float = -np.inf
 ) -> tuple[FloatArray, FloatArray]:
     """Ascend the Jacobian's norm from points (N, d); return the final points and values (N,)."""
 
@@ -116,7 +116,7 @@ def smooth_incumbent(
     """
     small, clock = problem.reduced.problem, clock or Clock()
     try:
-        context = Context.of(Question(small))
+        context = BoxContext.of(BoxQuestion(small))
     except MethodError:  # too many vertices for ascents
         points = small.domain.sample(rng, evaluations or Params().samples)
         return _best(problem, points, sampled_norms(small, points), clock)

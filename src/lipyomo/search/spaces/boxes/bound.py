@@ -14,7 +14,7 @@ from lipyomo.search.spaces.boxes.above import Above
 from lipyomo.search.spaces.boxes.boxes import Boxes, Frame
 from lipyomo.search.spaces.boxes.collapse import collapsed
 from lipyomo.search.spaces.boxes.confine import ConfinedMaxima, confined_bounds
-from lipyomo.search.spaces.boxes.context import Context
+from lipyomo.search.spaces.boxes.context import BoxContext
 from lipyomo.search.spaces.boxes.euclid import Across, across, euclidean_frame
 from lipyomo.search.spaces.boxes.gradient import Enclosed, enclosed
 from lipyomo.search.spaces.boxes.inputs import Affine
@@ -89,19 +89,19 @@ class Bounded:
         return Bounded(both, *arrays).take(place)
 
 
-def framed(context: Context, boxes: Boxes) -> Frame:
+def framed(context: BoxContext, boxes: Boxes) -> Frame:
     """Return the functionals and directions along which boxes are bounded."""
     return (euclidean_frame if context.targets.euclidean else Frame.given)(context, boxes)
 
 
 def bounded(
-    context: Context, boxes: Boxes, cutoff: float | FloatArray, decide: bool = False
+    context: BoxContext, boxes: Boxes, cutoff: float | FloatArray, decide: bool = False
 ) -> Bounded:
     """Compute bounds and scores of boxes; they may be rough for boxes with bounds below the cutoff.
 
     Parameters
     ----------
-    context : Context
+    context : BoxContext
     boxes : Boxes
     cutoff : float, or ndarray, shape (N,)
     decide : bool, optional
@@ -123,7 +123,7 @@ def bounded(
 
 
 def _by_planes(
-    context: Context, boxes: Boxes, frame: Frame, cutoffs: FloatArray, decide: bool
+    context: BoxContext, boxes: Boxes, frame: Frame, cutoffs: FloatArray, decide: bool
 ) -> Bounded:
     """Bound boxes by the linear relaxations (lines and planes) of all layers."""
     known = relaxed(context, boxes, (frame.v_low, frame.v_high))
@@ -152,7 +152,7 @@ def _by_planes(
 
 
 def _of_tail(
-    context: Context, tail: Tail, boxes: Boxes, frame: Frame, cutoffs: FloatArray
+    context: BoxContext, tail: Tail, boxes: Boxes, frame: Frame, cutoffs: FloatArray
 ) -> tuple[Bounded, IntArray]:
     """Bound boxes of a network that ends in quotients by roots; also return which are too wide."""
     known = relaxed(context.up_to_tail, boxes, (frame.v_low, frame.v_high), lines=False)
@@ -224,7 +224,7 @@ INSIDE = np.sqrt([5.0, 2.0, 3.0]) % 1.0
 """Irrational shares of a box's width: unlike its middle, such points are rarely on a kink."""
 
 
-def least_bound(context: Context, box: Boxes, cutoff: float) -> float:
+def least_bound(context: BoxContext, box: Boxes, cutoff: float) -> float:
     """Return a bound that no split of this box will ever undercut; 0 if none is above the cutoff.
 
     The bound of a point exceeds its value by rounding errors only.  If the bounds of several points
@@ -303,7 +303,7 @@ def gaps_of(known: Relaxation, above: Above) -> FloatArray:
     return found
 
 
-def _weights(context: Context, layer: Relaxed, number: int) -> FloatArray:
+def _weights(context: BoxContext, layer: Relaxed, number: int) -> FloatArray:
     """Weights of the gaps of a layer's units in the scores of their phases, shape (N, b).
 
     Zero without a break in the unit's range, else a little more than for inputs.
@@ -322,7 +322,7 @@ def _weights(context: Context, layer: Relaxed, number: int) -> FloatArray:
 
 
 def _with_rest(
-    scores: FloatArray, context: Context, rest: Across, top: FloatArray, x_radius: FloatArray
+    scores: FloatArray, context: BoxContext, rest: Across, top: FloatArray, x_radius: FloatArray
 ) -> FloatArray:
     """Add the gap of the rest of J to scores: of open entries of v, else of inputs and phases."""
     with np.errstate(invalid="ignore"):

@@ -8,7 +8,7 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.exact import affine_value, exact
-from lipyomo.search.spaces.boxes.context import Context
+from lipyomo.search.spaces.boxes.context import BoxContext
 from lipyomo.search.spaces.bundle import Bundle
 
 
@@ -47,14 +47,14 @@ class Boxes(Bundle):
     room: FloatArray
 
     @classmethod
-    def whole(cls, context: Context) -> Boxes:
+    def whole(cls, context: BoxContext) -> Boxes:
         """Return the boxes of the whole problem."""
         found = cls.over(context, context.domain.lower[None], context.domain.upper[None])
         floor, ceiling = (np.tile(ends, (len(found), 1)) for ends in at_faces(context))
         return replace(found, floor=floor, ceiling=ceiling)
 
     @classmethod
-    def over(cls, context: Context, low: FloatArray, high: FloatArray) -> Boxes:
+    def over(cls, context: BoxContext, low: FloatArray, high: FloatArray) -> Boxes:
         """Make boxes over n input boxes (n, d): one per functional, for the l1 norm two per target.
 
         With the l1 norm there is one for either sign of the direction; the ranges of directions of
@@ -104,13 +104,13 @@ class Frame:
     y: FloatArray | None = None
 
     @classmethod
-    def given(cls, context: Context, boxes: Boxes) -> Frame:
+    def given(cls, context: BoxContext, boxes: Boxes) -> Frame:
         """Return the functionals and directions of the boxes themselves."""
         errors = context.row_errors[boxes.rows] if context.row_errors.any() else None
         return cls(context.rows[boxes.rows], errors, boxes.v_low, boxes.v_high)
 
 
-def at_faces(context: Context) -> tuple[FloatArray, FloatArray]:
+def at_faces(context: BoxContext) -> tuple[FloatArray, FloatArray]:
     """Floors and ceilings (p,) for units of the first layer with a break at a face of the domain.
 
     They are decided in exact arithmetic.  Ranges widened by rounding would leave a phase without

@@ -32,7 +32,7 @@ from lipyomo.search.spaces.boxes.bound import (
 )
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.collapse import collapsed
-from lipyomo.search.spaces.boxes.context import Context, Question
+from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion
 from lipyomo.search.spaces.boxes.inputs import highest
 from lipyomo.search.spaces.boxes.relax import relaxed
 
@@ -45,7 +45,7 @@ NARROWER = 0.9
 the bound."""
 
 
-def with_chords(context: Context, boxes: Boxes, clock: Clock, cutoff: float = math.inf) -> Boxes:
+def with_chords(context: BoxContext, boxes: Boxes, clock: Clock, cutoff: float = math.inf) -> Boxes:
     """Improve the bounds of boxes of the whole domain by chords, for linf inputs.
 
     In networks with products each entry is first bounded along its own direction, since relaxation
@@ -89,7 +89,7 @@ class AboveNorm:
     top: float
 
 
-def _above_norm(context: Context, box: Boxes, low: FloatArray, high: FloatArray) -> AboveNorm:
+def _above_norm(context: BoxContext, box: Boxes, low: FloatArray, high: FloatArray) -> AboveNorm:
     """Bound the norm by chords of the entries, which lie in [low, high], shape (d,)."""
     alpha, beta = chords(low[None], high[None])
     added = float(beta.sum()) * (1.0 + gamma(context.directions))
@@ -100,7 +100,7 @@ def _above_norm(context: Context, box: Boxes, low: FloatArray, high: FloatArray)
 
 
 def _along(
-    context: Context, box: Boxes, v: FloatArray, sign: float
+    context: BoxContext, box: Boxes, v: FloatArray, sign: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Affine upper bounds of ``sign y . J(x) v`` on one box, within its half-space.
 
@@ -119,7 +119,7 @@ def _along(
 
 
 def _narrowed(
-    context: Context, box: Boxes, low: FloatArray, high: FloatArray, cutoff: float, clock: Clock
+    context: BoxContext, box: Boxes, low: FloatArray, high: FloatArray, cutoff: float, clock: Clock
 ) -> float:
     """Improve the bound of a box by restricting it to where the norm can exceed the cutoff.
 
@@ -152,7 +152,7 @@ def _narrowed(
 
 
 def _refined(
-    context: Context, box: Boxes, low: FloatArray, high: FloatArray, clock: Clock
+    context: BoxContext, box: Boxes, low: FloatArray, high: FloatArray, clock: Clock
 ) -> tuple[FloatArray, FloatArray]:
     """Tighten the ranges of entries with open signs on one box, the most costly ones first.
 
@@ -192,7 +192,7 @@ def whole_bound(problem: LipschitzProblem, clock: Clock) -> float:
     MethodError
         If the dual ball has too many vertices.
     """
-    context = Context.of(Question(problem))
+    context = BoxContext.of(BoxQuestion(problem))
     whole = Boxes.whole(context)
     if context.targets.norm == "linf" and not context.targets.euclidean:
         return max(0.0, with_chords(context, whole, clock).bound)
@@ -211,7 +211,7 @@ def chords(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
     return alpha, np.where(open_, above, 0.0)
 
 
-def _entries(context: Context, boxes: Boxes, clock: Clock) -> tuple[FloatArray, FloatArray]:
+def _entries(context: BoxContext, boxes: Boxes, clock: Clock) -> tuple[FloatArray, FloatArray]:
     """Bound the gradient's entries (N, d) from below and above for the boxes' functionals.
 
     They combine interval bounds from ranges of slopes with affine bounds, which are tighter on

@@ -22,7 +22,7 @@ from lipyomo.problems.domains.base import RoundPart
 from lipyomo.relaxations.linear.balls import outside
 from lipyomo.search.spaces.boxes.above import Above
 from lipyomo.search.spaces.boxes.boxes import Boxes
-from lipyomo.search.spaces.boxes.context import Context
+from lipyomo.search.spaces.boxes.context import BoxContext
 from lipyomo.search.spaces.boxes.inputs import Affine, Signal, best_multiplier, times
 from lipyomo.search.spaces.boxes.multipliers import STEPS, Programs, best_multipliers
 from lipyomo.search.spaces.boxes.relaxation import Relaxation
@@ -133,7 +133,7 @@ def _over_box(summed: Summed, x: Signal, unit: float) -> tuple[FloatArray, Float
 
 
 def _within(
-    context: Context,
+    context: BoxContext,
     boxes: Boxes,
     x: Signal,
     rows: HalfSpaces,
@@ -227,7 +227,7 @@ def _ends(rows: HalfSpaces, x: Signal) -> tuple[FloatArray, FloatArray]:
     return x.middle - x.radius * ends[:, 1] - room, x.middle + x.radius * ends[:, 0] + room
 
 
-def _with_tangents(context: Context, ball: RoundPart, summed: Summed, x: Signal) -> Summed:
+def _with_tangents(context: BoxContext, ball: RoundPart, summed: Summed, x: Signal) -> Summed:
     """Subtract multiples of a ball's tangents ``g . (x - p) <= radius |g|``, with the dual norm."""
     unit, (a, constant, rounding) = context.unit, summed
     for _ in range(context.params.tangents):

@@ -26,7 +26,7 @@ from lipyomo.search.spaces.boxes.tails import Tail, tail_of
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class BoxQuestion:
     """The problem and options of a search, from which its context is made.
 
     Attributes
@@ -121,12 +121,12 @@ class Structure:
 
 
 @dataclass(frozen=True, eq=False)
-class Context:
+class BoxContext:
     """A question, and the data derived from it.
 
     Attributes
     ----------
-    question : Question
+    question : BoxQuestion
     targets : Targets
     stages : tuple of Stage
     head : ndarray, shape (m, n_L)
@@ -137,7 +137,7 @@ class Context:
         Features on which boxes are defined instead of on the inputs.
     """
 
-    question: Question
+    question: BoxQuestion
     targets: Targets
     stages: tuple[Stage, ...]
     head: FloatArray
@@ -147,16 +147,16 @@ class Context:
     @classmethod
     def of(
         cls,
-        question: Question,
+        question: BoxQuestion,
         featured: bool = False,
         targets: Targets | None = None,
         native: bool = True,
-    ) -> Context:
+    ) -> BoxContext:
         """Make the context of a question.
 
         Parameters
         ----------
-        question : Question
+        question : BoxQuestion
         featured : bool, optional
             Whether boxes may be defined on features that the first layer sees, if these are fewer.
         targets : Targets, optional
@@ -233,7 +233,7 @@ class Context:
         return self.params.sign_weight_of_products if many else self.params.sign_weight
 
     @cached_property
-    def up_to_tail(self) -> Context:
+    def up_to_tail(self) -> BoxContext:
         """Context of the layers up to a tail's squares, or of the first if they sum its units."""
         tail = self.structure.tail
         assert tail is not None

@@ -22,7 +22,7 @@ from lipyomo.relaxations.semidefinite.curved_descent import CurvedDescent
 from lipyomo.relaxations.semidefinite.curved_model import CurvedLayer, CurvedModel
 from lipyomo.relaxations.semidefinite.curved_units import CurvePieces
 from lipyomo.relaxations.semidefinite.interior import predicted_seconds
-from lipyomo.search.spaces.boxes.context import Context
+from lipyomo.search.spaces.boxes.context import BoxContext
 from lipyomo.search.spaces.boxes.relaxation import Relaxed
 
 STEPS = 10
@@ -37,7 +37,7 @@ BELOW = 0.98
 
 
 def coupled_bounds(
-    context: Context,
+    context: BoxContext,
     known: Sequence[Relaxed],
     bounds: FloatArray,
     cutoff: float,
@@ -48,7 +48,7 @@ def coupled_bounds(
 
     Parameters
     ----------
-    context : Context
+    context : BoxContext
         Without products.
     known : sequence of Relaxed
         The relaxed layers on the first box of the root.

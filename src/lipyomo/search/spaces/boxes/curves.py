@@ -23,7 +23,7 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.ranges import Ends
-from lipyomo.search.spaces.boxes.context import Context
+from lipyomo.search.spaces.boxes.context import BoxContext
 from lipyomo.search.spaces.boxes.inputs import Inputs, centred, times
 from lipyomo.search.spaces.boxes.on_cubes import QuadraticOnCube
 from lipyomo.search.spaces.boxes.relaxation import Relaxed
@@ -161,7 +161,7 @@ class Curves:
         return QuadraticOnCube(terms[0], terms[1:first], terms[first:])
 
 
-def curves_of(context: Context, layer: Relaxed, inputs: Inputs) -> Curves | None:
+def curves_of(context: BoxContext, layer: Relaxed, inputs: Inputs) -> Curves | None:
     """Return the curves of the first layer, or None for directions with a range."""
     x, v, _ = inputs
     if len(x.middle) != len(v.middle) or v.radius.any():

@@ -22,7 +22,7 @@ from lipyomo.search.spaces.boxes.ascent import projected_ascents
 from lipyomo.search.spaces.boxes.bound import Bounded, under
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.collapse import collapsed
-from lipyomo.search.spaces.boxes.context import Context, Question
+from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion
 from lipyomo.search.spaces.boxes.objective import Objective
 from lipyomo.search.spaces.boxes.relax import relaxed
 from lipyomo.search.spaces.boxes.values import Slopes, derivatives_along, growth, jacobians
@@ -70,8 +70,8 @@ class Entries(Objective[EntriesQuestion]):
     ) -> None:
         d, *_, m = question.problem.tangent_network.sizes
         targets = Targets.of(question.rows, m, d, "l1")  # each functional with each direction
-        asked = Question(question.problem)
-        super().__init__(question, Context.of(asked, targets=targets))
+        asked = BoxQuestion(question.problem)
+        super().__init__(question, BoxContext.of(asked, targets=targets))
         self.known, self._sample = attained, sample
 
     def cutoff(self, value: float) -> float:

@@ -21,7 +21,7 @@ import numpy as np
 from lipyomo.base.arrays import FloatArray, lengths
 from lipyomo.base.numerics.rounding import EQUAL, gamma
 from lipyomo.search.spaces.boxes.boxes import Boxes, Frame
-from lipyomo.search.spaces.boxes.context import Context
+from lipyomo.search.spaces.boxes.context import BoxContext
 from lipyomo.search.spaces.boxes.gradient import Enclosed
 from lipyomo.search.spaces.boxes.values import jacobians, steepest_pairs
 
@@ -66,7 +66,7 @@ class Across:
         return np.where(top, cutoff, np.where(reachable, start, low))
 
 
-def euclidean_frame(context: Context, boxes: Boxes) -> Frame:
+def euclidean_frame(context: BoxContext, boxes: Boxes) -> Frame:
     """Return the directions along which boxes are bounded if a norm is Euclidean."""
     round_out, middle = context.targets.whole_ball, boxes.middle
     phases = boxes.floor, boxes.ceiling
@@ -89,7 +89,7 @@ def euclidean_frame(context: Context, boxes: Boxes) -> Frame:
     return Frame(y @ context.head, errors, v_low, v_high, y)
 
 
-def across(context: Context, frame: Frame, found: Enclosed) -> Across:
+def across(context: BoxContext, frame: Frame, found: Enclosed) -> Across:
     """Bound the blocks across the directions of a frame, given the Jacobian of its rows."""
     zero = np.zeros(len(frame.rows))
     size = lengths(lengths(np.abs(found.middle) + found.radius))

@@ -18,7 +18,7 @@ import numpy as np
 from lipyomo.base.arrays import FloatArray, IntArray, middles
 from lipyomo.base.numerics.rounding import UNIT
 from lipyomo.search.spaces.boxes.boxes import Boxes
-from lipyomo.search.spaces.boxes.context import Context
+from lipyomo.search.spaces.boxes.context import BoxContext
 from lipyomo.search.spaces.boxes.stage import Copies
 
 
@@ -69,7 +69,7 @@ class Inputs(NamedTuple):
     row: HalfSpace | None
 
 
-def inputs_of(context: Context, boxes: Boxes, v_low: FloatArray, v_high: FloatArray) -> Inputs:
+def inputs_of(context: BoxContext, boxes: Boxes, v_low: FloatArray, v_high: FloatArray) -> Inputs:
     """Make the ranges of x and v on boxes, for directions between `v_low` and `v_high` (N, d)."""
     return Inputs(
         Signal.between(boxes.low, boxes.high, context.unit),

@@ -15,29 +15,29 @@ from lipyomo.search.spaces.boxes.ascent import ascended
 from lipyomo.search.spaces.boxes.bound import Bounded, bounded, least_bound
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.chords import with_chords
-from lipyomo.search.spaces.boxes.context import Context, Question
+from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion
 from lipyomo.search.spaces.boxes.objective import Objective
 from lipyomo.search.spaces.boxes.relax import relaxed
 from lipyomo.search.spaces.boxes.values import slopes_at
 from lipyomo.search.spaces.bundle import joined
 
 
-class Norm(Objective[Question]):
+class Norm(Objective[BoxQuestion]):
     """The Jacobian's norm.
 
     Parameters
     ----------
-    question : Question
+    question : BoxQuestion
     """
 
     least = 0.0
 
-    def __init__(self, question: Question) -> None:
-        super().__init__(question, Context.of(question, featured=True))
+    def __init__(self, question: BoxQuestion) -> None:
+        super().__init__(question, BoxContext.of(question, featured=True))
         featured = self.context.features is not None
-        self._plain = Context.of(question) if featured else self.context
+        self._plain = BoxContext.of(question) if featured else self.context
         native = self.context.structure.multiplies
-        self._squares = Context.of(question, native=False) if native else self._plain
+        self._squares = BoxContext.of(question, native=False) if native else self._plain
 
     def cutoff(self, value: float) -> float:
         """See `Objective`."""

@@ -13,7 +13,7 @@ from lipyomo.base.clock import Clock
 from lipyomo.search.engine.protocol import Incumbent, OnRootProgress
 from lipyomo.search.spaces.boxes.bound import Bounded
 from lipyomo.search.spaces.boxes.boxes import Boxes
-from lipyomo.search.spaces.boxes.context import Context
+from lipyomo.search.spaces.boxes.context import BoxContext
 from lipyomo.search.spaces.bundle import joined
 
 Asked = TypeVar("Asked")
@@ -26,7 +26,7 @@ class Objective(ABC, Generic[Asked]):
     ----------
     question : Asked
         Picklable; the objective can be made from it alone.
-    context : Context
+    context : BoxContext
         The context in which boxes are bounded.
 
     Attributes
@@ -38,7 +38,7 @@ class Objective(ABC, Generic[Asked]):
     least = -math.inf
     """A lower bound of all values."""
 
-    def __init__(self, question: Asked, context: Context) -> None:
+    def __init__(self, question: Asked, context: BoxContext) -> None:
         self.question, self.context = question, context
         self.known: Any = None
 

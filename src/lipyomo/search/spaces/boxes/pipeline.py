@@ -21,11 +21,11 @@ from lipyomo.search.engine.protocol import (
     Incumbent,
     OnRootProgress,
     Outcome,
+    Pipeline,
     Pulse,
     Recipe,
     Root,
 )
-from lipyomo.search.engine.protocol import Pipeline as Searching
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.objective import Objective
 from lipyomo.search.spaces.boxes.split import cut, split, split_again, split_up, with_little_left
@@ -36,7 +36,7 @@ STUCK = "stuck"
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class BoxTask:
     """Boxes to split.
 
     Attributes
@@ -56,7 +56,7 @@ class Task:
     known: Any
 
 
-class Pipeline(Searching[Boxes, Task]):
+class BoxPipeline(Pipeline[Boxes, BoxTask]):
     """Branch and bound over boxes: splits bundles of boxes, bounds the children, and cuts them.
 
     Parameters
@@ -73,9 +73,9 @@ class Pipeline(Searching[Boxes, Task]):
         self._effort, self._turn = 0.0, 1.0
         self._plans = 0
 
-    def recipe(self) -> Recipe[Boxes, Task]:
+    def recipe(self) -> Recipe[Boxes, BoxTask]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
-        return Recipe(Pipeline, self._objective)
+        return Recipe(BoxPipeline, self._objective)
 
     def root(self, clock: Clock, on_progress: OnRootProgress) -> Root[Boxes]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
@@ -96,7 +96,7 @@ class Pipeline(Searching[Boxes, Task]):
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         return max(1, 4 * self._context.batches.bundle // len(node))
 
-    def plan(self, nodes: Sequence[Boxes], travels: bool) -> Task:
+    def plan(self, nodes: Sequence[Boxes], travels: bool) -> BoxTask:
         """See `lipyomo.search.engine.protocol.Pipeline`.
 
         After one, two, four, ... plans, since it takes as long as some boxes do, `floor` checks
@@ -109,9 +109,9 @@ class Pipeline(Searching[Boxes, Task]):
             worst = max(nodes, key=lambda node: node.bound)
             first = worst.take(np.array([worst.bounds.argmax()]))
             self._floor = max(self._floor, objective.floor(first, self.cutoff(self._best.value)))
-        return Task(tuple(nodes), self._best, self._floor, objective.known)
+        return BoxTask(tuple(nodes), self._best, self._floor, objective.known)
 
-    def process(self, task: Task, clock: Clock, pulse: Pulse) -> Outcome[Boxes]:
+    def process(self, task: BoxTask, clock: Clock, pulse: Pulse) -> Outcome[Boxes]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         context, objective, best = self._context, self._objective, task.best
         objective.update(task.known)

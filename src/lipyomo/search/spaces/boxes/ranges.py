@@ -27,14 +27,14 @@ from lipyomo.relaxations.semidefinite.chain_root import (
     exact_tangents,
 )
 from lipyomo.relaxations.semidefinite.root import RootBounds
-from lipyomo.search.spaces.boxes.context import Context
+from lipyomo.search.spaces.boxes.context import BoxContext
 from lipyomo.search.spaces.boxes.relaxation import Relaxed
 
 Slopes = list[tuple[FloatArray, FloatArray]]
 """Least and largest slope of the units of each hidden layer."""
 
 
-def global_slopes(context: Context) -> Slopes:
+def global_slopes(context: BoxContext) -> Slopes:
     """Ranges of slopes over all of R."""
     layers = context.question.problem.network.hidden
     return [(np.minimum(v.left, v.right), np.maximum(v.left, v.right)) for v in layers]
@@ -49,7 +49,7 @@ def slopes_on(layers: Sequence[Relaxed]) -> Slopes:
 
 
 def semidefinite_bounds(
-    context: Context,
+    context: BoxContext,
     slopes: Slopes,
     clock: Clock,
     report: Callable[[float], object] | None = None,
@@ -58,7 +58,7 @@ def semidefinite_bounds(
 
     Parameters
     ----------
-    context : Context
+    context : BoxContext
     slopes : list of (ndarray, ndarray)
     clock : Clock
         Every step gives a valid bound; steps for which there is no time are left out.
@@ -69,7 +69,7 @@ def semidefinite_bounds(
 
 
 def semidefinite_root(
-    context: Context, slopes: Slopes, known: FloatArray | None = None
+    context: BoxContext, slopes: Slopes, known: FloatArray | None = None
 ) -> RootBounds | ChainBounds:
     """Prepare the bounds of all targets given the ranges of slopes, without computing them yet.
 
@@ -77,7 +77,7 @@ def semidefinite_root(
 
     Parameters
     ----------
-    context : Context
+    context : BoxContext
     slopes : list of (ndarray, ndarray)
     known : ndarray, shape (T,), optional
         Initial bounds.
@@ -102,7 +102,7 @@ def semidefinite_root(
     return RootBounds.of(system, context.targets, flat(phases), start, norm)
 
 
-def _crude(context: Context, slopes: Slopes) -> FloatArray:
+def _crude(context: BoxContext, slopes: Slopes) -> FloatArray:
     """Bound all targets by products of absolute values, shape (T,)."""
     if any(stage.products is not None for stage in context.stages):
         return _crude_of_layers(context, slopes)
@@ -112,7 +112,7 @@ def _crude(context: Context, slopes: Slopes) -> FloatArray:
     return np.asarray(context.targets.interval(sizes[None] * (1.0 + context.unit))[0])
 
 
-def _crude_of_layers(context: Context, slopes: Slopes) -> FloatArray:
+def _crude_of_layers(context: BoxContext, slopes: Slopes) -> FloatArray:
     """Do the same as `_crude` on the network's own layers, in which products are squares."""
     problem = context.question.problem
     network, along = problem.network, problem.directions

@@ -14,11 +14,11 @@ functions are propagated forwards instead (`forms.py`).
 
 Rounding.  A row X of a later layer becomes ``fl(fl(X slope) W)``.  On points of the box its error
 is at most ``unit |X| |slope| reach``, where reach >= |W| |h| + |b| bounds the sizes of the terms of
-z, and unit covers the lengths of all sums of the whole chain (`Context.unit`).  The same holds for
-tangents with pace >= |W| |t|.  Constants are sums of ``X middle`` and ``|X| radius``, with errors
-of unit times the sums of absolute values.  All these errors are |X| times a number for each unit:
-adding it once to `radius` and `spread` makes every row sound.  The last step is a sum over x and v,
-whose error is added there.
+z, and unit covers the lengths of all sums of the whole chain (`BoxContext.unit`).  The same holds
+for tangents with pace >= |W| |t|.  Constants are sums of ``X middle`` and ``|X| radius``, with
+errors of unit times the sums of absolute values.  All these errors are |X| times a number for each
+unit: adding it once to `radius` and `spread` makes every row sound.  The last step is a sum over x
+and v, whose error is added there.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ import numpy as np
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.ranges import Ends
 from lipyomo.search.spaces.boxes.boxes import Boxes
-from lipyomo.search.spaces.boxes.context import Context
+from lipyomo.search.spaces.boxes.context import BoxContext
 from lipyomo.search.spaces.boxes.curves import Curves, curves_of
 from lipyomo.search.spaces.boxes.forms import ErrorForms, affine, first_forms, next_forms
 from lipyomo.search.spaces.boxes.forwards import carried
@@ -56,7 +56,7 @@ from lipyomo.search.spaces.boxes.stage import Stage
 
 
 def relaxed(
-    context: Context,
+    context: BoxContext,
     boxes: Boxes,
     directions: tuple[FloatArray, FloatArray],
     forwards: bool = False,
@@ -66,7 +66,7 @@ def relaxed(
 
     Parameters
     ----------
-    context : Context
+    context : BoxContext
     boxes : Boxes
     directions : (ndarray, ndarray)
         Lower and upper ends of v; if both are zero, tangents are left out.
@@ -138,7 +138,7 @@ class Before(NamedTuple):
 
 
 def _layer(
-    context: Context,
+    context: BoxContext,
     known: Before,
     boxes: Boxes,
     inputs: Inputs,
@@ -167,7 +167,7 @@ def _layer(
 
 
 def _preactivations(
-    context: Context, known: Before, inputs: Inputs, h: Signal, reach: FloatArray, forwards: bool
+    context: BoxContext, known: Before, inputs: Inputs, h: Signal, reach: FloatArray, forwards: bool
 ) -> tuple[Affine, Ends]:
     """Return the z of a layer as affine functions of the inputs, and their ranges."""
     before, unit = known.layers, context.unit
@@ -194,7 +194,7 @@ def _preactivations(
 
 
 def _tangents(
-    context: Context, known: Before, inputs: Inputs, t: Signal, pace: FloatArray, still: bool
+    context: BoxContext, known: Before, inputs: Inputs, t: Signal, pace: FloatArray, still: bool
 ) -> tuple[Affine, Ends]:
     """Return the u of a layer as affine functions, and their middles and radii."""
     unit, stage = context.unit, context.stages[len(known.layers)]
@@ -220,7 +220,7 @@ def _tangents(
 
 
 def _otherwise(
-    context: Context,
+    context: BoxContext,
     known: Before,
     boxes: Boxes,
     ends: Ends,
@@ -240,7 +240,7 @@ def _otherwise(
 
 
 def _with_lines(
-    context: Context,
+    context: BoxContext,
     stage: Stage,
     layer: Relaxed,
     inputs: Inputs,
@@ -292,7 +292,7 @@ def _range(affine: Affine, inputs: Inputs, unit: float) -> tuple[FloatArray, Flo
 
 
 def _substituted(
-    context: Context,
+    context: BoxContext,
     stage: Stage,
     before: Before,
     inputs: Inputs,

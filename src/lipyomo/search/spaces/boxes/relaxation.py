@@ -9,7 +9,7 @@ import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.search.spaces.boxes.boxes import Boxes
-from lipyomo.search.spaces.boxes.context import Context
+from lipyomo.search.spaces.boxes.context import BoxContext
 from lipyomo.search.spaces.boxes.errors import Planes
 from lipyomo.search.spaces.boxes.inputs import Affine, HalfSpace, Inputs
 
@@ -117,7 +117,7 @@ class Relaxation:
 
     Attributes
     ----------
-    context : Context
+    context : BoxContext
     boxes : Boxes
     directions : (ndarray, ndarray), shape (N, d) each
         Ranges of v; there may be several for one box.
@@ -125,7 +125,7 @@ class Relaxation:
     layers : list of Relaxed
     """
 
-    context: Context
+    context: BoxContext
     boxes: Boxes
     directions: tuple[FloatArray, FloatArray]
     inputs: Inputs

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.search.spaces.boxes.context import Context
+from lipyomo.search.spaces.boxes.context import BoxContext
 from lipyomo.search.spaces.boxes.inputs import centred
 from lipyomo.search.spaces.boxes.product_sums import SumsOfSignals
 from lipyomo.search.spaces.boxes.quotients import RootFunctions, quadratic_of
@@ -23,13 +23,13 @@ from lipyomo.search.spaces.boxes.tails import Tail
 
 @np.errstate(all="ignore")  # an overflow gives no bound
 def root_functions(
-    context: Context, tail: Tail, known: Relaxation
+    context: BoxContext, tail: Tail, known: Relaxation
 ) -> tuple[RootFunctions, tuple[SumsOfSignals, SumsOfSignals]]:
     """Compute s, s', v and v' of a tail on boxes, and s and s' as sums of signals.
 
     Parameters
     ----------
-    context : Context
+    context : BoxContext
         The context of the whole network.
     tail : Tail
     known : Relaxation

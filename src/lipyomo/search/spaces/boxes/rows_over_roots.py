@@ -21,7 +21,7 @@ from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.ranges import Ends, size
 from lipyomo.search.spaces.boxes.above import Above
 from lipyomo.search.spaces.boxes.collapse import of_units, rounding_of
-from lipyomo.search.spaces.boxes.context import Context
+from lipyomo.search.spaces.boxes.context import BoxContext
 from lipyomo.search.spaces.boxes.expansions import expanded
 from lipyomo.search.spaces.boxes.inputs import Affine, Inputs, centred
 from lipyomo.search.spaces.boxes.normalised import normalised, squares_of
@@ -153,7 +153,7 @@ class RowsOverRoots(NamedTuple):
 
 
 @np.errstate(all="ignore")  # an overflow gives no bound
-def rows_over_roots(context: Context, tail: Tail, known: Relaxation) -> RowsOverRoots:
+def rows_over_roots(context: BoxContext, tail: Tail, known: Relaxation) -> RowsOverRoots:
     """Bound the rows of the last layer.
 
     The Cauchy-Schwarz inequality bounds |z - bias| and |u|, since ``sum_k c_k o_k**2 <= 1``, and
@@ -161,7 +161,7 @@ def rows_over_roots(context: Context, tail: Tail, known: Relaxation) -> RowsOver
 
     Parameters
     ----------
-    context : Context
+    context : BoxContext
     tail : Tail
     known : Relaxation
         See `root_functions`.

@@ -17,7 +17,7 @@ from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.base.numerics.rounding import gamma
 from lipyomo.search.spaces.boxes.bound import Bounded
 from lipyomo.search.spaces.boxes.boxes import Boxes
-from lipyomo.search.spaces.boxes.context import Context
+from lipyomo.search.spaces.boxes.context import BoxContext
 from lipyomo.search.spaces.bundle import joined
 
 _ROOM = 1.0 + gamma(8)
@@ -49,7 +49,7 @@ def cut(found: Bounded) -> Boxes:
     return replace(boxes, low=low, high=high, v_low=v_low, v_high=v_high, half=-found.x, room=room)
 
 
-def split(context: Context, boxes: Boxes) -> tuple[Boxes, Boxes]:
+def split(context: BoxContext, boxes: Boxes) -> tuple[Boxes, Boxes]:
     """Return the children of the boxes, and the boxes that cannot be split.
 
     Boxes that `with_little_left` has marked are returned as they are.  An input is bisected, an
@@ -80,7 +80,7 @@ def with_little_left(before: Boxes, left: Boxes) -> Boxes:
     return replace(left, scores=np.where(little[:, None], np.nan, left.scores))
 
 
-def split_again(context: Context, boxes: Boxes, far: float) -> tuple[Boxes, int]:
+def split_again(context: BoxContext, boxes: Boxes, far: float) -> tuple[Boxes, int]:
     """Split boxes, not bounded yet, whose parents' bounds are above `far`; also count the splits.
 
     They would hardly ever be closed themselves.
@@ -93,7 +93,7 @@ def split_again(context: Context, boxes: Boxes, far: float) -> tuple[Boxes, int]
     return joined([boxes.take(~above), some.take(~can), children]), int(can.sum())
 
 
-def split_up(context: Context, boxes: Boxes) -> tuple[Boxes, int]:
+def split_up(context: BoxContext, boxes: Boxes) -> tuple[Boxes, int]:
     """Split boxes until there are enough for a batch; also count the splits.
 
     Bounding a few boxes takes as long as bounding several times as many.
@@ -105,7 +105,7 @@ def split_up(context: Context, boxes: Boxes) -> tuple[Boxes, int]:
     return boxes, halvings
 
 
-def halved(context: Context, boxes: Boxes) -> tuple[Boxes, BoolArray]:
+def halved(context: BoxContext, boxes: Boxes) -> tuple[Boxes, BoolArray]:
     """Return the children, all lower ones first, of the boxes that can be split, and which can."""
     d, k = context.inputs, context.directions
     middle = boxes.middle
@@ -155,7 +155,7 @@ def _child(
     return child
 
 
-def _breaks(context: Context, boxes: Boxes) -> FloatArray:
+def _breaks(context: BoxContext, boxes: Boxes) -> FloatArray:
     """Return a break inside each phase, the middle one of several; NaN if there is none."""
     found = np.full(boxes.floor.shape, np.nan)
     for k, places in enumerate(context.structure.breaks):

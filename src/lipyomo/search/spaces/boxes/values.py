@@ -10,7 +10,7 @@ import numpy as np
 from lipyomo.base.arrays import FloatArray, lengths
 from lipyomo.problems.norms import DUAL, InputNorm, L2Output, maximiser, vector_norm
 from lipyomo.problems.operator_norm import alternating
-from lipyomo.search.spaces.boxes.context import Context
+from lipyomo.search.spaces.boxes.context import BoxContext
 
 Phases = tuple[FloatArray, FloatArray]
 """Ranges of the pre-activations of all units with breaks: floors and ceilings, (N, p) each."""
@@ -36,7 +36,7 @@ class Slopes:
     units: list[tuple[FloatArray, FloatArray]]
 
 
-def slopes_at(context: Context, points: FloatArray) -> Slopes:
+def slopes_at(context: BoxContext, points: FloatArray) -> Slopes:
     """Evaluate the norm of the Jacobian at points (N, d), with functional and direction."""
     targets = context.targets
     euclidean = targets.whole_ball
@@ -57,7 +57,7 @@ def slopes_at(context: Context, points: FloatArray) -> Slopes:
 
 
 def derivatives_along(
-    context: Context, points: FloatArray, functionals: FloatArray, directions: FloatArray
+    context: BoxContext, points: FloatArray, functionals: FloatArray, directions: FloatArray
 ) -> Slopes:
     """Evaluate ``y . J(x) v`` at points (N, d), each with its functional (N, n_L) and direction."""
     units, t = _units(context, points), directions
@@ -67,7 +67,7 @@ def derivatives_along(
 
 
 def jacobians(
-    context: Context, points: FloatArray, rows: FloatArray, phases: Phases | None = None
+    context: BoxContext, points: FloatArray, rows: FloatArray, phases: Phases | None = None
 ) -> FloatArray:
     """Evaluate ``rows . J(x)`` at points (N, d) for rows (k, n_L) or (N, k, n_L) of the last layer.
 
@@ -77,7 +77,7 @@ def jacobians(
 
 
 def _units(
-    context: Context, points: FloatArray, phases: Phases | None = None
+    context: BoxContext, points: FloatArray, phases: Phases | None = None
 ) -> list[tuple[FloatArray, FloatArray]]:
     """Return pre-activations and branch slopes of each layer."""
     h, found = points, []
@@ -94,7 +94,7 @@ def _units(
 
 
 def _backwards(
-    context: Context,
+    context: BoxContext,
     units: Sequence[tuple[FloatArray, FloatArray]],
     rows: FloatArray,
     count: int,
@@ -106,7 +106,7 @@ def _backwards(
     return np.asarray(found)
 
 
-def growth(context: Context, at: Slopes) -> FloatArray:
+def growth(context: BoxContext, at: Slopes) -> FloatArray:
     """Gradients (N, d) of ``y . J(x) v`` in x, for fixed y and v."""
     t, steps = at.directions, []
     for stage, (z, slope) in zip(context.stages, at.units, strict=True):

@@ -15,11 +15,11 @@ import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.search.engine.protocol import Outcome
-from lipyomo.search.spaces.joint.context import Boxes, Params
-from lipyomo.search.spaces.phases import pipeline as phases
-from lipyomo.search.spaces.phases.node import Node
+from lipyomo.search.spaces.joint.context import JointBoxes, Params
+from lipyomo.search.spaces.phases.node import PhaseNode
+from lipyomo.search.spaces.phases.pipeline import PhaseTask
 
-BoxesOrNode: TypeAlias = "Boxes | Node"
+BoxesOrNode: TypeAlias = "JointBoxes | PhaseNode"
 
 BOUNDED, CLOSED = "boxes_bounded", "boxes_closed"
 """Counters of boxes that got semidefinite bounds, and of those closed by them."""
@@ -119,7 +119,7 @@ def adapted(reach: float, tried: int, met: int) -> float:
     return 1.0 + min(max(moved, 0.01), 15.0)
 
 
-def handed_over(nodes: Sequence[Node], inputs: int) -> tuple[Node, ...]:
+def handed_over(nodes: Sequence[PhaseNode], inputs: int) -> tuple[PhaseNode, ...]:
     """Return the nodes that were boxes of this many inputs, as their splits show."""
     return tuple(
         node
@@ -128,7 +128,7 @@ def handed_over(nodes: Sequence[Node], inputs: int) -> tuple[Node, ...]:
     )
 
 
-def counted(task: phases.Task, outcome: Outcome[Any]) -> Outcome[Any]:
+def counted(task: PhaseTask, outcome: Outcome[Any]) -> Outcome[Any]:
     """Add the counts of the boxes among a task's nodes that were examined to an outcome."""
     if outcome.returned:
         return outcome

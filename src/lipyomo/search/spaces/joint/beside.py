@@ -36,7 +36,7 @@ P = TypeVar("P", bound=Phases)
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class JointTask:
     """Boxes and nodes to split.
 
     Attributes
@@ -54,7 +54,7 @@ class Task:
     near: Any
 
 
-class WithBoxes(Pipeline[Any, Task], Generic[P]):
+class WithBoxes(Pipeline[Any, JointTask], Generic[P]):
     """A search over phases with boxes beside its nodes.
 
     Parameters
@@ -83,13 +83,13 @@ class WithBoxes(Pipeline[Any, Task], Generic[P]):
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         return TOGETHER if isinstance(node, Bundle) else self._beside.together(node)
 
-    def plan(self, nodes: Sequence[Any], travels: bool) -> Task:
+    def plan(self, nodes: Sequence[Any], travels: bool) -> JointTask:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         boxes, others = self._parted(nodes)
         task = self._beside.plan(others, travels) if others else None
-        return Task(boxes, task, self._beside.best, self._near)
+        return JointTask(boxes, task, self._beside.best, self._near)
 
-    def process(self, task: Task, clock: Clock, pulse: Pulse) -> Outcome[Any]:
+    def process(self, task: JointTask, clock: Clock, pulse: Pulse) -> Outcome[Any]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         found = [self._halved(task, clock, pulse)] if task.boxes else []
         if task.nodes is not None:
@@ -97,7 +97,7 @@ class WithBoxes(Pipeline[Any, Task], Generic[P]):
         return together_of(found) if found else Outcome()
 
     @abstractmethod
-    def _halved(self, task: Task, clock: Clock, pulse: Pulse) -> Outcome[Any]:
+    def _halved(self, task: JointTask, clock: Clock, pulse: Pulse) -> Outcome[Any]:
         """Process the boxes of a task."""
 
     def _split(self, task: Any, clock: Clock, pulse: Pulse) -> Outcome[Any]:

@@ -28,7 +28,7 @@ from lipyomo.relaxations.linear.gradient import tangent_lengths
 from lipyomo.relaxations.linear.layers import PhaseBatch, Stack, by_layer
 from lipyomo.relaxations.linear.preactivation import propagate
 from lipyomo.relaxations.linear.relax import Switches
-from lipyomo.search.spaces.joint.context import Boxes, Context
+from lipyomo.search.spaces.joint.context import JointBoxes, JointContext
 from lipyomo.search.spaces.joint.euclid import central, lengths_along, norms_on
 from lipyomo.search.spaces.joint.ranges import tighten_boxes
 from lipyomo.search.spaces.joint.tangents import Tangents
@@ -43,11 +43,11 @@ class BoundedBoxes:
 
     Attributes
     ----------
-    boxes : Boxes
+    boxes : JointBoxes
     stack : Stack
     """
 
-    boxes: Boxes
+    boxes: JointBoxes
     stack: Stack
 
     def take(self, which: IntArray) -> BoundedBoxes:
@@ -56,13 +56,13 @@ class BoundedBoxes:
 
 
 @np.errstate(over="ignore", invalid="ignore")  # values that are not finite give no bound
-def bounded_pairs(context: Context, boxes: Boxes, cutoff: float) -> BoundedBoxes:
+def bounded_pairs(context: JointContext, boxes: JointBoxes, cutoff: float) -> BoundedBoxes:
     """Bound boxes; bounds of pairs at or below the cutoff are left as they are.
 
     Parameters
     ----------
-    context : Context
-    boxes : Boxes
+    context : JointContext
+    boxes : JointBoxes
         With the bounds of their parents' pairs.
     cutoff : float
     """
@@ -109,7 +109,7 @@ def _wanted(pairs: FloatArray, cutoff: float) -> BoolArray:
 
 
 def _lower_pairs(
-    context: Context, pairs: FloatArray, cutoff: float, phases: PhaseBatch, kind: npt.DTypeLike
+    context: JointContext, pairs: FloatArray, cutoff: float, phases: PhaseBatch, kind: npt.DTypeLike
 ) -> None:
     """Tighten bounds above the cutoff in place, for each direction that matters."""
     params, count = context.params, context.box_chunk
@@ -134,7 +134,7 @@ def _lower_pairs(
 
 
 def _lower(
-    context: Context,
+    context: JointContext,
     pairs: FloatArray,
     boxes: IntArray,
     wanted: BoolArray,
@@ -164,7 +164,9 @@ def _lower(
         pairs[number, :, direction] = np.fmin(pairs[number, :, direction], found)
 
 
-def _lower_norms(context: Context, pairs: FloatArray, cutoff: float, phases: PhaseBatch) -> None:
+def _lower_norms(
+    context: JointContext, pairs: FloatArray, cutoff: float, phases: PhaseBatch
+) -> None:
     """Tighten bounds above the cutoff in place, where the input ball is Euclidean."""
     network, count = context.problem.tangent_network, context.box_chunk
     for k in range(pairs.shape[1]):
@@ -184,7 +186,7 @@ def _switches(network: Network, phases: PhaseBatch) -> list[Switches]:
 
 
 def _meet(
-    context: Context,
+    context: JointContext,
     pairs: FloatArray,
     number: IntArray,
     direction: IntArray,

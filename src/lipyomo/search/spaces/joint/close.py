@@ -16,9 +16,9 @@ from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.base.clock import Clock
 from lipyomo.problems.affine.system import FlatPhases, UnitSystem
 from lipyomo.search.spaces.joint.bound import BoundedBoxes
-from lipyomo.search.spaces.joint.context import Context
+from lipyomo.search.spaces.joint.context import JointContext
 from lipyomo.search.spaces.joint.handover import presolved_phases
-from lipyomo.search.spaces.phases import context as phases
+from lipyomo.search.spaces.phases.context import PhaseContext
 from lipyomo.search.spaces.phases.node import DualCertificate
 
 
@@ -76,8 +76,8 @@ class KnownMultipliers:
 
 
 def closing(
-    context: Context,
-    space: phases.Context,
+    context: JointContext,
+    space: PhaseContext,
     found: BoundedBoxes,
     value: float,
     which: BoolArray,
@@ -90,8 +90,8 @@ def closing(
 
     Parameters
     ----------
-    context : Context
-    space : lipyomo.search.spaces.phases.context.Context
+    context : JointContext
+    space : PhaseContext
         Of the same problem.
     found : BoundedBoxes
     value : float
@@ -120,8 +120,8 @@ def closing(
 
 
 def _bounded(
-    context: Context,
-    space: phases.Context,
+    context: JointContext,
+    space: PhaseContext,
     own: FlatPhases,
     pairs: FloatArray,
     value: float,

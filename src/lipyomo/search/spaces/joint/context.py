@@ -16,7 +16,7 @@ from lipyomo.search.spaces.bundle import Bundle, halves
 
 
 @dataclass(frozen=True, eq=False)
-class Boxes(Bundle):
+class JointBoxes(Bundle):
     """Boxes with upper bounds of the quantity to be maximised on them.
 
     Attributes
@@ -44,7 +44,7 @@ class Boxes(Bundle):
         """Upper bounds, shape (N,)."""
         return np.asarray(self.pairs.max(axis=(1, 2)))
 
-    def halves(self) -> tuple[Boxes, BoolArray]:
+    def halves(self) -> tuple[JointBoxes, BoolArray]:
         """Bisect the boxes that can be bisected: return the halves, lower ones first, and which.
 
         The score of the bisected input is halved until the halves are bounded.
@@ -60,12 +60,12 @@ class Boxes(Bundle):
         above = np.log(np.maximum(self.bounds / cutoff, 1.0))
         return np.asarray(np.isfinite(above) & (above > count * self.fall))
 
-    def fallen(self, before: Boxes, times: IntArray) -> Boxes:
+    def fallen(self, before: JointBoxes, times: IntArray) -> JointBoxes:
         """Return these boxes with `fall` updated from their bounds before and now.
 
         Parameters
         ----------
-        before : Boxes
+        before : JointBoxes
         times : ndarray of int, shape (N,)
             How often each box was bisected in between.
         """
@@ -163,7 +163,7 @@ PARAMS = Params()
 
 
 @dataclass(frozen=True, eq=False)
-class Context:
+class JointContext:
     """A problem as the search of boxes uses it.
 
     Attributes
@@ -183,7 +183,7 @@ class Context:
     params: Params
 
     @classmethod
-    def of(cls, problem: LipschitzProblem, params: Params | None = None) -> Context | None:
+    def of(cls, problem: LipschitzProblem, params: Params | None = None) -> JointContext | None:
         """Return the context of a problem, or None if it is not suited to boxes.
 
         Raises
@@ -217,14 +217,14 @@ class Context:
         widest = max(self.problem.tangent_network.sizes)
         return max(1, 8 * CACHED // (8 * widest * max(widest, len(self.directions))))
 
-    def whole(self) -> Boxes:
+    def whole(self) -> JointBoxes:
         """Return the box around the domain, with infinite bounds."""
         domain = self.problem.domain
         functionals = 1 if self.targets.whole_ball else len(self.targets.functionals)
         shape = 1, functionals, 1 if self.round_in else len(self.directions)
         pairs, fall = np.full(shape, np.inf), np.full(1, np.inf)
         scores = np.ones((1, domain.dimension))
-        return Boxes(domain.lower[None], domain.upper[None], pairs, scores, fall)
+        return JointBoxes(domain.lower[None], domain.upper[None], pairs, scores, fall)
 
     def of_targets(self, pairs: FloatArray) -> FloatArray:
         """Return bounds (N, T) of targets, given those (N, k, q) of pairs."""

@@ -16,10 +16,10 @@ from lipyomo.search.spaces.joint.adaptive import BOUNDED, CLOSED, BoxesOrNode, N
 from lipyomo.search.spaces.joint.beside import together_of
 from lipyomo.search.spaces.joint.bound import bounded_pairs
 from lipyomo.search.spaces.joint.close import closing
-from lipyomo.search.spaces.joint.context import Boxes, Context
+from lipyomo.search.spaces.joint.context import JointBoxes, JointContext
 from lipyomo.search.spaces.joint.handover import as_nodes
-from lipyomo.search.spaces.phases import context as phases
-from lipyomo.search.spaces.phases.node import Node
+from lipyomo.search.spaces.phases.context import PhaseContext
+from lipyomo.search.spaces.phases.node import PhaseNode
 from lipyomo.search.spaces.phases.points import Points
 
 HANDED_UNITS = 24.0
@@ -36,8 +36,8 @@ class Halved:
 
     Attributes
     ----------
-    boxes : Boxes
-    nodes : list of Node
+    boxes : JointBoxes
+    nodes : list of PhaseNode
         Handed over to the search over phases.
     closed : float
         Largest bound of the boxes that are closed; minus infinity if there are none.
@@ -45,16 +45,16 @@ class Halved:
         See `lipyomo.search.spaces.joint.adaptive`.
     """
 
-    boxes: Boxes
-    nodes: list[Node] = field(default_factory=list)
+    boxes: JointBoxes
+    nodes: list[PhaseNode] = field(default_factory=list)
     closed: float = -math.inf
     counters: Mapping[str, int] = field(default_factory=dict)
 
 
 def halved_in_turn(
-    context: Context,
-    space: phases.Context,
-    bundled: Sequence[Boxes],
+    context: JointContext,
+    space: PhaseContext,
+    bundled: Sequence[JointBoxes],
     best: Incumbent,
     reach: NearCutoff,
     clock: Clock,
@@ -86,10 +86,10 @@ def halved_in_turn(
 
 
 def closed_or_halved(
-    context: Context,
-    space: phases.Context,
+    context: JointContext,
+    space: PhaseContext,
     points: Points,
-    boxes: Boxes,
+    boxes: JointBoxes,
     reach: NearCutoff | None = None,
     most: int = 0,
     clock: Clock | None = None,
@@ -100,11 +100,11 @@ def closed_or_halved(
 
     Parameters
     ----------
-    context : Context
-    space : lipyomo.search.spaces.phases.context.Context
+    context : JointContext
+    space : PhaseContext
         Of the same problem.
     points : Points
-    boxes : Boxes
+    boxes : JointBoxes
     reach : NearCutoff, optional
         Which boxes are near the cutoff; by default none.
     most : int, optional
@@ -127,7 +127,7 @@ def closed_or_halved(
     return replace(near, boxes=left, closed=closed)
 
 
-def _parts(boxes: Boxes, cutoff: float) -> tuple[Boxes, IntArray]:
+def _parts(boxes: JointBoxes, cutoff: float) -> tuple[JointBoxes, IntArray]:
     """Bisect boxes, twice if they are far above the cutoff; return the parts and how often.
 
     The bounds of the halves in between would not close anything there.
@@ -143,14 +143,14 @@ def _parts(boxes: Boxes, cutoff: float) -> tuple[Boxes, IntArray]:
 
 
 def _parted(
-    context: Context,
-    space: phases.Context,
+    context: JointContext,
+    space: PhaseContext,
     points: Points,
-    boxes: Boxes,
+    boxes: JointBoxes,
     reach: NearCutoff | None,
     most: int,
     clock: Clock,
-) -> tuple[Boxes, Boxes, Halved]:
+) -> tuple[JointBoxes, JointBoxes, Halved]:
     """Return the boxes to be bisected, those that wait, and the result of the others."""
     cutoff = space.cutoff(points.best.value)
     flat = thin_boxes(boxes, context.problem.domain, context.params.least_width)

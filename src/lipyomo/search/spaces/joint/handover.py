@@ -13,12 +13,12 @@ import numpy as np
 from lipyomo.networks.phases import OPEN
 from lipyomo.problems.affine.system import FlatPhases
 from lipyomo.search.spaces.joint.bound import BoundedBoxes
-from lipyomo.search.spaces.joint.context import Context
-from lipyomo.search.spaces.phases import context as phases
-from lipyomo.search.spaces.phases.node import DualCertificate, Node, Split, WarmStart
+from lipyomo.search.spaces.joint.context import JointContext
+from lipyomo.search.spaces.phases.context import PhaseContext
+from lipyomo.search.spaces.phases.node import DualCertificate, PhaseNode, Split, WarmStart
 
 
-def presolved_phases(space: phases.Context, found: BoundedBoxes) -> FlatPhases:
+def presolved_phases(space: PhaseContext, found: BoundedBoxes) -> FlatPhases:
     """Return the phases (N, units) of the units that are left after presolve."""
     left, root = space.presolved, space.presolved.phases
     known = left.restrict(found.stack.phases, root)
@@ -27,18 +27,18 @@ def presolved_phases(space: phases.Context, found: BoundedBoxes) -> FlatPhases:
 
 
 def as_nodes(
-    context: Context,
-    space: phases.Context,
+    context: JointContext,
+    space: PhaseContext,
     found: BoundedBoxes,
     cutoff: float,
     certificates: Sequence[Mapping[int, DualCertificate]],
-) -> list[Node]:
+) -> list[PhaseNode]:
     """Turn boxes into nodes, with the targets whose bounds are above the cutoff there.
 
     Parameters
     ----------
-    context : Context
-    space : lipyomo.search.spaces.phases.context.Context
+    context : JointContext
+    space : PhaseContext
         Of the same problem.
     found : BoundedBoxes
         Boxes whose bounds are above the cutoff.
@@ -58,7 +58,7 @@ def as_nodes(
         above = bounds[k, targets]
         ends = zip(boxes.low[k].tolist(), boxes.high[k].tolist(), strict=True)
         nodes.append(
-            Node(
+            PhaseNode(
                 known[k],
                 lower[k],
                 upper[k],

@@ -27,32 +27,32 @@ from lipyomo.search.engine.protocol import (
 )
 from lipyomo.search.spaces.bundle import joined
 from lipyomo.search.spaces.joint.adaptive import BoxesOrNode, NearCutoff, counted, handed_over
-from lipyomo.search.spaces.joint.beside import Task, WithBoxes, gone_on, parted
-from lipyomo.search.spaces.joint.context import Boxes, Context
+from lipyomo.search.spaces.joint.beside import JointTask, WithBoxes, gone_on, parted
+from lipyomo.search.spaces.joint.context import JointBoxes, JointContext
 from lipyomo.search.spaces.joint.halve import halved_in_turn
 from lipyomo.search.spaces.joint.trial import Race, Trial, best_sampled, by_boxes, tried
-from lipyomo.search.spaces.phases import pipeline as phases
-from lipyomo.search.spaces.phases.context import Question
+from lipyomo.search.spaces.phases.context import PhaseQuestion
+from lipyomo.search.spaces.phases.pipeline import PhasePipeline, PhaseTask
 
 FIRST_IMPROVEMENT, IMPROVEMENT_SHARE = 4.0, 0.5
 """The effort of the first search for points once boxes are bisected, as the engine counts it, and
 the share of all effort that later ones take."""
 
 
-class Pipeline(WithBoxes[phases.Pipeline]):
+class JointPipeline(WithBoxes[PhasePipeline]):
     """Searches one problem with few inputs.
 
     Parameters
     ----------
-    beside : lipyomo.search.spaces.phases.pipeline.Pipeline
+    beside : PhasePipeline
         Of the same problem.
-    context : Context
+    context : JointContext
     cascade : Cascade, optional
         Bounds of the whole problem; not needed if only tasks are processed.
     """
 
     def __init__(
-        self, beside: phases.Pipeline, context: Context, cascade: Cascade | None = None
+        self, beside: PhasePipeline, context: JointContext, cascade: Cascade | None = None
     ) -> None:
         super().__init__(beside, context.whole, NearCutoff.first(context.params))
         self._context, self._cascade = context, cascade
@@ -61,16 +61,16 @@ class Pipeline(WithBoxes[phases.Pipeline]):
         self._top, self._replaced = -math.inf, False
 
     @classmethod
-    def of(cls, question: Question) -> Pipeline:
+    def of(cls, question: PhaseQuestion) -> JointPipeline:
         """Return a pipeline that processes tasks sent from another process."""
-        beside = phases.Pipeline(question)
-        context = Context.of(question.problem)
+        beside = PhasePipeline(question)
+        context = JointContext.of(question.problem)
         assert context is not None
         return cls(beside, context)
 
-    def recipe(self) -> Recipe[BoxesOrNode, Task]:
+    def recipe(self) -> Recipe[BoxesOrNode, JointTask]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
-        return Recipe(Pipeline.of, self._beside.context.question)
+        return Recipe(JointPipeline.of, self._beside.context.question)
 
     # -- the root ----------------------------------------------------------------------------------
 
@@ -164,18 +164,18 @@ class Pipeline(WithBoxes[phases.Pipeline]):
 
     # -- boxes and nodes ---------------------------------------------------------------------------
 
-    def plan(self, nodes: Sequence[BoxesOrNode], travels: bool) -> Task:
+    def plan(self, nodes: Sequence[BoxesOrNode], travels: bool) -> JointTask:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         task = super().plan(nodes, travels)
         others = () if task.nodes is None else task.nodes.nodes
         self._top = max((node.bound for node in others), default=-math.inf)
         return task
 
-    def _split(self, task: phases.Task, clock: Clock, pulse: Pulse) -> Outcome[Any]:
+    def _split(self, task: PhaseTask, clock: Clock, pulse: Pulse) -> Outcome[Any]:
         """Process nodes of the search over phases, and count the boxes among them."""
         return counted(task, super()._split(task, clock, pulse))
 
-    def _halved(self, task: Task, clock: Clock, pulse: Pulse) -> Outcome[BoxesOrNode]:
+    def _halved(self, task: JointTask, clock: Clock, pulse: Pulse) -> Outcome[BoxesOrNode]:
         """Process the boxes of a task."""
         space = self._beside.context
         return halved_in_turn(self._context, space, task.boxes, task.best, task.near, clock, pulse)
@@ -233,7 +233,7 @@ class Pipeline(WithBoxes[phases.Pipeline]):
         self._turn = self._effort + (since if best.value > before.value else self._effort)
         return best
 
-    def _starts(self, boxes: Boxes) -> Iterator[FloatArray]:
+    def _starts(self, boxes: JointBoxes) -> Iterator[FloatArray]:
         """Yield the middles of some of the boxes with the largest bounds, without end."""
         rng, params = np.random.default_rng(len(boxes)), self._context.params
         best = boxes.take(np.argsort(-boxes.bounds, kind="stable")[: params.best])

@@ -21,10 +21,10 @@ import numpy as np
 from lipyomo.base.clock import Clock
 from lipyomo.search.engine.protocol import Incumbent, Outcome
 from lipyomo.search.spaces.bundle import bundles, joined
-from lipyomo.search.spaces.joint.context import Boxes, Context
+from lipyomo.search.spaces.joint.context import JointBoxes, JointContext
 from lipyomo.search.spaces.joint.halve import closed_or_halved
-from lipyomo.search.spaces.phases import context as phases
-from lipyomo.search.spaces.phases.node import Node
+from lipyomo.search.spaces.phases.context import PhaseContext
+from lipyomo.search.spaces.phases.node import PhaseNode
 from lipyomo.search.spaces.phases.points import Points
 
 
@@ -34,16 +34,16 @@ class Trial:
 
     Attributes
     ----------
-    boxes : Boxes
-    nodes : tuple of Node
+    boxes : JointBoxes
+    nodes : tuple of PhaseNode
         Handed over to the search over phases.
     closed : float
         Largest bound of the parts that are closed.
     best : Incumbent
     """
 
-    boxes: Boxes
-    nodes: tuple[Node, ...]
+    boxes: JointBoxes
+    nodes: tuple[PhaseNode, ...]
     closed: float
     best: Incumbent
 
@@ -52,13 +52,13 @@ class Trial:
         """The largest bound of all parts."""
         return max([self.closed, self.boxes.bound, *(node.bound for node in self.nodes)])
 
-    def outcome(self, most: int) -> Outcome[Boxes | Node]:
+    def outcome(self, most: int) -> Outcome[JointBoxes | PhaseNode]:
         """Return the same as an outcome for the engine, in bundles of at most `most` boxes."""
-        children: tuple[Boxes | Node, ...] = (*bundles(self.boxes, most), *self.nodes)
+        children: tuple[JointBoxes | PhaseNode, ...] = (*bundles(self.boxes, most), *self.nodes)
         return Outcome(children, closed=self.closed, best=self.best)
 
 
-def best_sampled(context: Context, space: phases.Context, count: int) -> float:
+def best_sampled(context: JointContext, space: PhaseContext, count: int) -> float:
     """Return the largest norm at `count` random points."""
     rng = np.random.default_rng(0)
     points = Points(context.problem, space.presolved, rng, space.params)
@@ -67,8 +67,8 @@ def best_sampled(context: Context, space: phases.Context, count: int) -> float:
 
 
 def tried(
-    context: Context,
-    space: phases.Context,
+    context: JointContext,
+    space: PhaseContext,
     best: Incumbent,
     clock: Clock,
     before: Trial | None = None,
@@ -77,8 +77,8 @@ def tried(
 
     Parameters
     ----------
-    context : Context
-    space : lipyomo.search.spaces.phases.context.Context
+    context : JointContext
+    space : PhaseContext
         Of the same problem.
     best : Incumbent
     clock : Clock
@@ -101,13 +101,15 @@ def tried(
     return now if now.best.value > best.value else Trial(now.boxes, now.nodes, now.closed, best)
 
 
-def by_boxes(context: Context, space: phases.Context, clock: Clock) -> Outcome[Boxes | Node] | None:
+def by_boxes(
+    context: JointContext, space: PhaseContext, clock: Clock
+) -> Outcome[JointBoxes | PhaseNode] | None:
     """Try to prove a sufficient bound by boxes alone; return None once there are too many.
 
     Parameters
     ----------
-    context : Context
-    space : lipyomo.search.spaces.phases.context.Context
+    context : JointContext
+    space : PhaseContext
         Of the same problem.
     clock : Clock
     """
@@ -124,7 +126,7 @@ def by_boxes(context: Context, space: phases.Context, clock: Clock) -> Outcome[B
 
 
 def _after_round(
-    context: Context, space: phases.Context, points: Points, now: Trial, count: int
+    context: JointContext, space: PhaseContext, points: Points, now: Trial, count: int
 ) -> Trial:
     """Bisect the `count` boxes with the largest bounds."""
     order = np.argsort(-now.boxes.bounds, kind="stable")
@@ -171,8 +173,8 @@ class Race:
 
     Parameters
     ----------
-    context : Context
-    space : lipyomo.search.spaces.phases.context.Context
+    context : JointContext
+    space : PhaseContext
         Of the same problem.
     whole : float
         The bound of the root of the search over phases.
@@ -185,8 +187,8 @@ class Race:
 
     def __init__(
         self,
-        context: Context,
-        space: phases.Context,
+        context: JointContext,
+        space: PhaseContext,
         whole: float,
         trial: Trial | None,
         clock: Clock,

@@ -25,8 +25,8 @@ from lipyomo.relaxations.semidefinite.switched_bounds import (
     SwitchedBounder,
     SwitchedMinimum,
 )
-from lipyomo.search.spaces.phases.context import Context
-from lipyomo.search.spaces.phases.node import Ahead, Child, DualCertificate, Node, Watch, Worst
+from lipyomo.search.spaces.phases.context import PhaseContext
+from lipyomo.search.spaces.phases.node import Ahead, Child, DualCertificate, PhaseNode, Watch, Worst
 from lipyomo.search.spaces.phases.points import Points
 from lipyomo.search.spaces.phases.statistics import Statistics
 
@@ -37,21 +37,21 @@ class BoundedNode:
 
     Attributes
     ----------
-    node : Node
+    node : PhaseNode
     worst : Ahead or None
         None if no target was bounded above the cutoff.
     solved, steps : int
         Bounds computed and Newton steps taken.
     """
 
-    node: Node
+    node: PhaseNode
     worst: Ahead | None = None
     solved: int = 0
     steps: int = 0
 
 
 def bounded_targets(
-    context: Context,
+    context: PhaseContext,
     children: Sequence[Child],
     statistics: Statistics,
     value: float,
@@ -62,7 +62,7 @@ def bounded_targets(
 
     Parameters
     ----------
-    context : Context
+    context : PhaseContext
     children : sequence of Child
         Fathomed ones are returned unchanged.
     statistics : Statistics
@@ -95,8 +95,8 @@ def bounded_targets(
 
 
 def bound_targets(
-    context: Context,
-    node: Node,
+    context: PhaseContext,
+    node: PhaseNode,
     form: NodeForm,
     aim: float | None,
     cutoff: float,
@@ -109,8 +109,8 @@ def bound_targets(
 
     Parameters
     ----------
-    context : Context
-    node : Node
+    context : PhaseContext
+    node : PhaseNode
     form : NodeForm
         With at least one unstable unit.
     aim : float, optional
@@ -172,8 +172,8 @@ def bound_targets(
 
 
 def bound_whole(
-    context: Context,
-    node: Node,
+    context: PhaseContext,
+    node: PhaseNode,
     form: NodeForm,
     cutoff: float,
     clock: Clock,
@@ -196,7 +196,7 @@ def bound_whole(
 
 def bound_switched(
     bounder: SwitchedBounder,
-    node: Node,
+    node: PhaseNode,
     form: NodeForm,
     cutoff: float,
     clock: Clock,
@@ -245,7 +245,7 @@ def bound_switched(
     return BoundedNode(node, ahead, solved)
 
 
-def _known(node: Node) -> PartBounds:
+def _known(node: PhaseNode) -> PartBounds:
     """Return the bounds of a node's inputs and pre-activations, and the units decided by splits."""
     sides = [split for split in node.trail if split.phase is not None]
     units = np.array([split.index for split in sides], dtype=np.int64)
@@ -253,7 +253,7 @@ def _known(node: Node) -> PartBounds:
     return PartBounds(node.lower, node.upper, node.low, node.high, units, on)
 
 
-def with_root(node: Node, root: RootBounds) -> Node:
+def with_root(node: PhaseNode, root: RootBounds) -> PhaseNode:
     """Return the root node with the bounds and certificates of the whole problem."""
     proved = root.upper[node.targets]
     units = root.form.units
@@ -264,7 +264,7 @@ def with_root(node: Node, root: RootBounds) -> Node:
     return replace(node, proved=proved, target_bounds=bounds, certificates=certificates)
 
 
-def proved(context: Context, node: Node) -> Node:
+def proved(context: PhaseContext, node: PhaseNode) -> PhaseNode:
     """Return the node with proved bounds only."""
     if (node.proved <= node.target_bounds).all():
         return node
@@ -285,7 +285,7 @@ def proved(context: Context, node: Node) -> Node:
 
 
 def fixed(
-    context: Context, child: Child, statistics: Statistics, points: Points
+    context: PhaseContext, child: Child, statistics: Statistics, points: Points
 ) -> tuple[Child, Statistics]:
     """Decide the units of a child whose other side cannot beat the incumbent."""
     node, form, worst = child.node, child.known_form, child.worst

@@ -20,7 +20,7 @@ from lipyomo.relaxations.linear.pairs import Pairs
 from lipyomo.relaxations.linear.preactivation import propagate
 from lipyomo.relaxations.semidefinite.bounder import Bounder
 from lipyomo.relaxations.semidefinite.switched_bounds import SwitchedBounder
-from lipyomo.search.spaces.phases.node import Node
+from lipyomo.search.spaces.phases.node import PhaseNode
 from lipyomo.search.spaces.phases.params import Params
 
 RELIABILITY = "reliability"
@@ -28,7 +28,7 @@ RELIABILITY = "reliability"
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class PhaseQuestion:
     """The problem and options of a search, from which its context is made.
 
     Attributes
@@ -65,12 +65,12 @@ class Question:
 
 
 @dataclass(frozen=True, eq=False)
-class Context:
+class PhaseContext:
     """A question, and the data derived from it.
 
     Attributes
     ----------
-    question : Question
+    question : PhaseQuestion
     presolved : Presolved
         The presolved network.
     targets : Targets
@@ -78,13 +78,13 @@ class Context:
     bounder : Bounder
     """
 
-    question: Question
+    question: PhaseQuestion
     presolved: Presolved
     targets: Targets
     bounder: Bounder
 
     @classmethod
-    def of(cls, question: Question) -> Context:
+    def of(cls, question: PhaseQuestion) -> PhaseContext:
         """Make the context of a question.
 
         Raises
@@ -102,12 +102,12 @@ class Context:
         bounder = Bounder(left.system, targets, known, join=join, pairs=question.pairs)
         return cls(question, left, targets, bounder)
 
-    def with_bounder(self, bounder: Bounder) -> Context:
+    def with_bounder(self, bounder: Bounder) -> PhaseContext:
         """Return the context with a bounder that may know pairs of mutually exclusive units."""
         question = replace(self.question, pairs=bounder.prover.pairs)
         return replace(self, question=question, bounder=bounder)
 
-    def with_switches(self) -> Context:
+    def with_switches(self) -> PhaseContext:
         """Return the context with switches that depend on the inputs, if the problem has them."""
         serves = SwitchedBounder.serves(self.system, self.targets) and self.domain.is_bounded
         return replace(self, question=replace(self.question, switched=serves))
@@ -171,12 +171,12 @@ class Context:
         layers, errors = self.system.network.hidden, self.system.weight_errors
         propagate(layers, self.domain, stack, intervals=False, first=first, errors=errors)
 
-    def whole(self, points: int = 0) -> Node:
+    def whole(self, points: int = 0) -> PhaseNode:
         """Return the root node, for which nothing is known yet but the first `points` points."""
         n, domain = self.system.count, self.domain
         everything = np.arange(self.targets.count)
         infinite = np.full(everything.size, np.inf)
-        return Node(
+        return PhaseNode(
             self.system.root_phases(),
             np.full(n, -np.inf),
             np.full(n, np.inf),

@@ -15,13 +15,13 @@ from lipyomo.primal.regions.full import examine
 from lipyomo.primal.regions.partial import RegionProgram
 from lipyomo.primal.regions.replay import directed_gradients
 from lipyomo.problems.affine.system import NodeForm
-from lipyomo.search.spaces.phases.context import Context
-from lipyomo.search.spaces.phases.node import Child, Node
+from lipyomo.search.spaces.phases.context import PhaseContext
+from lipyomo.search.spaces.phases.node import Child, PhaseNode
 from lipyomo.search.spaces.phases.points import Points
 from lipyomo.search.spaces.phases.statistics import Statistics
 
 
-def asks_program(context: Context, statistics: Statistics) -> tuple[bool, Statistics]:
+def asks_program(context: PhaseContext, statistics: Statistics) -> tuple[bool, Statistics]:
     """Return whether to solve the linear program of a node in which no point is known.
 
     Dual ascent, if it runs, finds most empty nodes before.  As the programs also give points, some
@@ -33,7 +33,7 @@ def asks_program(context: Context, statistics: Statistics) -> tuple[bool, Statis
 
 
 def with_interior(
-    context: Context,
+    context: PhaseContext,
     children: Sequence[Child],
     asked: Sequence[bool],
     statistics: Statistics,
@@ -65,7 +65,7 @@ def with_interior(
 
 
 def finished_part(
-    context: Context, child: Child, statistics: Statistics, points: Points
+    context: PhaseContext, child: Child, statistics: Statistics, points: Points
 ) -> tuple[Child, Statistics]:
     """Fathom a child without unstable units: its gradient is constant, unless it is empty."""
     node, cutoff = child.node, context.cutoff(points.best.value)
@@ -82,7 +82,7 @@ def finished_part(
     return child.fathom(value), statistics
 
 
-def _value(context: Context, node: Node, form: NodeForm, cutoff: float) -> float:
+def _value(context: PhaseContext, node: PhaseNode, form: NodeForm, cutoff: float) -> float:
     """Bound a node without unstable units from above; exactly if its gradient cancels much.
 
     Exact arithmetic takes seconds for a CNN, so it is only used for rounding errors beyond half of

@@ -23,7 +23,7 @@ from lipyomo.relaxations.linear.layers import Stack
 from lipyomo.relaxations.linear.preactivation import follow
 from lipyomo.relaxations.semidefinite.root import RootBounds
 from lipyomo.search.spaces.phases.bound import bounded_targets, fixed
-from lipyomo.search.spaces.phases.context import Context
+from lipyomo.search.spaces.phases.context import PhaseContext
 from lipyomo.search.spaces.phases.empty import asks_program, finished_part, with_interior
 from lipyomo.search.spaces.phases.node import Child, WarmStart, Watch
 from lipyomo.search.spaces.phases.points import Points
@@ -38,13 +38,13 @@ class Workspace:
 
     Attributes
     ----------
-    context : Context
+    context : PhaseContext
     points : Points
     region : RegionProgram
     watch : Watch
     """
 
-    context: Context
+    context: PhaseContext
     points: Points
     region: RegionProgram
     watch: Watch
@@ -115,12 +115,12 @@ def _narrowed(
     return claims, statistics.counting(empty=int(np.count_nonzero(~stack.alive)))
 
 
-def propagated(context: Context, children: Sequence[Child], is_known: bool) -> Stack:
+def propagated(context: PhaseContext, children: Sequence[Child], is_known: bool) -> Stack:
     """Propagate the children's phases and bounds: return a stack with all that follows from them.
 
     Parameters
     ----------
-    context : Context
+    context : PhaseContext
     children : sequence of Child
     is_known : bool
         Whether the children's pre-activation bounds are known already.
@@ -151,7 +151,7 @@ def _located(points: Points, children: Sequence[Child], stack: Stack) -> list[In
     return found
 
 
-def _gradient_bounds(context: Context, stack: Stack) -> FloatArray:
+def _gradient_bounds(context: PhaseContext, stack: Stack) -> FloatArray:
     """Bound the targets by interval bounds of the gradient's entries, shape (B, T)."""
     system = context.system
     ends = system.head - system.head_errors, system.head + system.head_errors

@@ -87,7 +87,7 @@ class WarmStart:
 
 
 @dataclass(frozen=True, eq=False)
-class Node:
+class PhaseNode:
     """A part of the search space: an input box and a partial pattern.
 
     Attributes
@@ -162,7 +162,7 @@ class Node:
         warm = sum(found.nbytes for found in self.minima.values())
         return warm + (0 if self.warm_start is None else self.warm_start.nbytes)
 
-    def cooled(self) -> Node:
+    def cooled(self) -> PhaseNode:
         """Return the node without its warm starts."""
         return replace(self, warm_start=None, minima={})
 
@@ -176,7 +176,7 @@ class Node:
         """Whether its branching candidates are known."""
         return self.candidates.size > 0
 
-    def sides(self, unit: int) -> list[Node]:
+    def sides(self, unit: int) -> list[PhaseNode]:
         """Return the two children of a split on an unstable unit."""
         children = []
         for phase in (LEFT, RIGHT):
@@ -256,23 +256,23 @@ class Child:
 
     Attributes
     ----------
-    parent, node : Node
+    parent, node : PhaseNode
         The node that was split, and what is left of its child; the same for the root.
     form : NodeForm, optional
         Its form, once its phases are propagated.
     worst : Ahead, optional
         Look-ahead of its worst target.
-    fathomed : tuple of (Node, float)
+    fathomed : tuple of (PhaseNode, float)
         Fathomed pieces of it with their proved bounds; minus infinity for empty ones.
     is_open : bool
         Whether the rest, `node`, may still contain something better than the incumbent.
     """
 
-    parent: Node
-    node: Node
+    parent: PhaseNode
+    node: PhaseNode
     form: NodeForm | None = None
     worst: Ahead | None = None
-    fathomed: tuple[tuple[Node, float], ...] = ()
+    fathomed: tuple[tuple[PhaseNode, float], ...] = ()
     is_open: bool = True
 
     @property
@@ -292,7 +292,7 @@ class Child:
         known = [bound for _, bound in self.fathomed]
         return max([*known, self.node.dropped or -math.inf])
 
-    def fathom(self, bound: float, piece: Node | None = None) -> Child:
+    def fathom(self, bound: float, piece: PhaseNode | None = None) -> Child:
         """Return the child with a piece of it fathomed, by default all that is left."""
         if not math.isinf(bound):
             bound = max(bound, self.node.dropped)

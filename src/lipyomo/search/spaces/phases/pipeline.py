@@ -26,16 +26,16 @@ from lipyomo.search.engine.protocol import (
     Incumbent,
     OnRootProgress,
     Outcome,
+    Pipeline,
     Pulse,
     Recipe,
     Root,
 )
-from lipyomo.search.engine.protocol import Pipeline as Searching
 from lipyomo.search.spaces.phases.bound import proved
-from lipyomo.search.spaces.phases.context import Context, Question
+from lipyomo.search.spaces.phases.context import PhaseContext, PhaseQuestion
 from lipyomo.search.spaces.phases.examine import Workspace
 from lipyomo.search.spaces.phases.heuristics import PrimalHeuristics
-from lipyomo.search.spaces.phases.node import Child, Node, OutOfTimeError, Watch
+from lipyomo.search.spaces.phases.node import Child, OutOfTimeError, PhaseNode, Watch
 from lipyomo.search.spaces.phases.params import Params
 from lipyomo.search.spaces.phases.points import Points
 from lipyomo.search.spaces.phases.root import begin
@@ -60,33 +60,33 @@ class Baggage:
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class PhaseTask:
     """Nodes to split.
 
     Attributes
     ----------
-    nodes : tuple of Node
+    nodes : tuple of PhaseNode
     baggage : Baggage, optional
         None for a task processed at home, which uses what is known there.
     """
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[PhaseNode, ...]
     baggage: Baggage | None = None
 
 
-class Pipeline(Searching[Node, Task]):
+class PhasePipeline(Pipeline[PhaseNode, PhaseTask]):
     """The search of one problem over the phases of its units.
 
     Parameters
     ----------
-    question : Question
+    question : PhaseQuestion
     seed : int, optional
     cascade : Cascade, optional
         Bounds that the root starts from.
 
     Attributes
     ----------
-    context : Context
+    context : PhaseContext
         The current context; only the root changes it.
     points : Points
         The known points, with the incumbent.
@@ -94,8 +94,10 @@ class Pipeline(Searching[Node, Task]):
         Number of units that are unstable at the root.
     """
 
-    def __init__(self, question: Question, seed: int = 0, cascade: Cascade | None = None) -> None:
-        self.context = context = Context.of(question)
+    def __init__(
+        self, question: PhaseQuestion, seed: int = 0, cascade: Cascade | None = None
+    ) -> None:
+        self.context = context = PhaseContext.of(question)
         self._cascade, self._rng = cascade, np.random.default_rng(seed)
         self.points = Points(context.problem, context.presolved, self._rng, question.params)
         self._region = RegionProgram(context.system, context.domain)
@@ -120,7 +122,7 @@ class Pipeline(Searching[Node, Task]):
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         return self.context.cutoff(value)
 
-    def together(self, node: Node) -> int:
+    def together(self, node: PhaseNode) -> int:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         return together(self.context, node)
 
@@ -130,13 +132,13 @@ class Pipeline(Searching[Node, Task]):
         size = units**2 * min(self.context.system.tangents.input_dim, units)
         return math.sqrt(max(size / self.context.params.common, 1.0))
 
-    def recipe(self) -> Recipe[Node, Task]:
+    def recipe(self) -> Recipe[PhaseNode, PhaseTask]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
-        return Recipe(Pipeline, self.context.question)
+        return Recipe(PhasePipeline, self.context.question)
 
     # -- the root ----------------------------------------------------------------------------------
 
-    def root(self, clock: Clock, on_progress: OnRootProgress) -> Root[Node]:
+    def root(self, clock: Clock, on_progress: OnRootProgress) -> Root[PhaseNode]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         if not self.context.question.enough:  # to prove a given bound, no better point is needed
             self._heuristics.run(*self._heuristics.budget(clock))
@@ -173,14 +175,14 @@ class Pipeline(Searching[Node, Task]):
 
     # -- nodes -------------------------------------------------------------------------------------
 
-    def plan(self, nodes: Sequence[Node], travels: bool) -> Task:
+    def plan(self, nodes: Sequence[PhaseNode], travels: bool) -> PhaseTask:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         if not travels:
-            return Task(tuple(nodes))
+            return PhaseTask(tuple(nodes))
         packed = tuple(_packed(self.points, node, self.context.params.few) for node in nodes)
-        return Task(packed, Baggage(self.points.best.value, self._statistics))
+        return PhaseTask(packed, Baggage(self.points.best.value, self._statistics))
 
-    def process(self, task: Task, clock: Clock, pulse: Pulse) -> Outcome[Node]:
+    def process(self, task: PhaseTask, clock: Clock, pulse: Pulse) -> Outcome[PhaseNode]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         context, points, statistics = self.context, self.points, self._statistics
         nodes, bags = list(task.nodes), task.baggage
@@ -207,7 +209,7 @@ class Pipeline(Searching[Node, Task]):
         fathomed = tuple((_packed(points, node, 0), bound) for node, bound in outcome.fathomed)
         return replace(outcome, children=packed, fathomed=fathomed)
 
-    def adopt(self, outcome: Outcome[Node]) -> Outcome[Node]:
+    def adopt(self, outcome: Outcome[PhaseNode]) -> Outcome[PhaseNode]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         if outcome.statistics is None:
             return outcome
@@ -220,7 +222,7 @@ class Pipeline(Searching[Node, Task]):
         best = self.points.best
         return replace(outcome, children=children, returned=returned, best=best)
 
-    def prove(self, nodes: Sequence[Node], cutoff: float) -> Outcome[Node]:
+    def prove(self, nodes: Sequence[PhaseNode], cutoff: float) -> Outcome[PhaseNode]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         children = [Child(node, proved(self.context, node)) for node in nodes]
         children = [
@@ -233,7 +235,7 @@ class Pipeline(Searching[Node, Task]):
     def improve(
         self,
         effort: float,
-        seeds: Sequence[Node],
+        seeds: Sequence[PhaseNode],
         clock: Clock,
         starts: Iterable[FloatArray] = (),
     ) -> Incumbent:
@@ -254,7 +256,7 @@ class Pipeline(Searching[Node, Task]):
         self._heuristics.run(int(evaluations * effort), clock, chain(found, starts))
         return self.points.best
 
-    def _outcome(self, children: Sequence[Child], statistics: Statistics) -> Outcome[Node]:
+    def _outcome(self, children: Sequence[Child], statistics: Statistics) -> Outcome[PhaseNode]:
         """Return the outcome that consists of some children."""
         fathomed = [piece for child in children for piece in child.fathomed]
         return Outcome(
@@ -267,14 +269,14 @@ class Pipeline(Searching[Node, Task]):
 
     # -- checkpoints -------------------------------------------------------------------------------
 
-    def encode(self, nodes: Sequence[Node]) -> Arrays:
+    def encode(self, nodes: Sequence[PhaseNode]) -> Arrays:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         question, best = self.context.question, self.points.best.point
         points, on = self.points.pool.all
         known = self.unstable_units, self._statistics, question.known, question.pairs
         return encode(Saved(tuple(nodes), points, on, best, *known, question.switched))
 
-    def decode(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Outcome[Node]:
+    def decode(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Outcome[PhaseNode]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         saved = decode(arrays)
         bounder = self.context.bounder.with_pairs(saved.pairs)
@@ -295,7 +297,7 @@ def pipeline_for(
     cascade: Cascade | None = None,
     cutoff: float = 0.0,
     params: Params | None = None,
-) -> Pipeline:
+) -> PhasePipeline:
     """Make the pipeline of a search that starts from a cascade or from a checkpoint.
 
     Parameters
@@ -316,16 +318,16 @@ def pipeline_for(
     known = None if state is None else state.get("known")
     if state is None and cascade is not None:
         known = flat(cascade.bounds.phases)
-    question = Question(problem, settings.gap, cutoff, known, params=params or Params())
-    return Pipeline(question, settings.seed, cascade)
+    question = PhaseQuestion(problem, settings.gap, cutoff, known, params=params or Params())
+    return PhasePipeline(question, settings.seed, cascade)
 
 
-def _packed(points: Points, node: Node, sample: int) -> Node:
+def _packed(points: Points, node: PhaseNode, sample: int) -> PhaseNode:
     """Return a node to be sent to another process, with up to `sample` of its points."""
     return replace(node, points=node.points[:0], sample=points.pool.at(node.points[:sample]))
 
 
-def _unpacked(points: Points, nodes: Sequence[Node]) -> list[Node]:
+def _unpacked(points: Points, nodes: Sequence[PhaseNode]) -> list[PhaseNode]:
     """Receive nodes from another process, and enter their points."""
     own = [points.pool.at(np.zeros(0, int)) if n.sample is None else n.sample for n in nodes]
     numbers = points.adopt(own)

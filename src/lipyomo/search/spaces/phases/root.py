@@ -18,9 +18,9 @@ from lipyomo.relaxations.semidefinite.chain_root import chain_bounds, exact_tang
 from lipyomo.relaxations.semidefinite.choice import root_cost
 from lipyomo.relaxations.semidefinite.root import RootBounds, tighten_root
 from lipyomo.search.spaces.phases.bound import bound_switched, with_root
-from lipyomo.search.spaces.phases.context import Context
+from lipyomo.search.spaces.phases.context import PhaseContext
 from lipyomo.search.spaces.phases.examine import Workspace, examine_children
-from lipyomo.search.spaces.phases.node import Child, Node, OutOfTimeError
+from lipyomo.search.spaces.phases.node import Child, OutOfTimeError, PhaseNode
 from lipyomo.search.spaces.phases.statistics import Statistics
 
 _DEEP = 4.0
@@ -37,7 +37,7 @@ class Beginning:
     ----------
     child : Child
         The whole problem, examined as far as time allowed.
-    context : Context
+    context : PhaseContext
         The context with the mutually exclusive pairs of units that were found.
     statistics : Statistics
     still : int
@@ -47,7 +47,7 @@ class Beginning:
     """
 
     child: Child
-    context: Context
+    context: PhaseContext
     statistics: Statistics
     still: int = 0
     seconds: float = math.inf
@@ -97,7 +97,7 @@ def begin(
     return Beginning(child, context, statistics, still, clock.seconds - began)
 
 
-def _taken_over(context: Context, node: Node, cascade: Cascade) -> Node:
+def _taken_over(context: PhaseContext, node: PhaseNode, cascade: Cascade) -> PhaseNode:
     """Return the root with the bounds of a cascade, whose targets may be coarser."""
     bounds, left = cascade.bounds, context.presolved
     phases = left.restrict(flat(bounds.phases), node.phases)
@@ -112,7 +112,7 @@ def _descended(
     cascade: Cascade,
     report: Callable[[float], object],
     search: Callable[[], object],
-) -> tuple[Node, RootBounds | None]:
+) -> tuple[PhaseNode, RootBounds | None]:
     """Tighten the root from a cascade, step by step if its first full bound would take long."""
     context, points, clock = workspace.context, workspace.points, workspace.watch.clock
     node = _taken_over(context, context.whole(points.pool.count), cascade)
@@ -152,7 +152,7 @@ def _descended(
     return with_root(node, root), root
 
 
-def _exclusive(workspace: Workspace, node: Node) -> Pairs:
+def _exclusive(workspace: Workspace, node: PhaseNode) -> Pairs:
     """Find pairs of units that exclude each other, if there is time."""
     ascent, (_, sides) = workspace.context.ascent, workspace.points.pool.all
     if ascent is None:

@@ -17,7 +17,7 @@ from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.problems.affine.system import FlatPhases
 from lipyomo.relaxations.linear.pairs import Pairs
 from lipyomo.search.engine.protocol import Arrays
-from lipyomo.search.spaces.phases.node import DualCertificate, Node, Split
+from lipyomo.search.spaces.phases.node import DualCertificate, PhaseNode, Split
 from lipyomo.search.spaces.phases.statistics import FEATURES, Statistics
 
 _STACKED = ("phases", "lower", "upper", "low", "high")
@@ -30,7 +30,7 @@ class Saved:
 
     Attributes
     ----------
-    nodes : tuple of Node
+    nodes : tuple of PhaseNode
     points : ndarray, shape (P, d)
     on : ndarray of bool, shape (P, N)
         Activation patterns of the points.
@@ -47,7 +47,7 @@ class Saved:
         Whether nodes are bounded by switches that depend on the inputs.
     """
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[PhaseNode, ...]
     points: FloatArray
     on: BoolArray
     best: FloatArray | None
@@ -104,7 +104,7 @@ def decode(data: Mapping[str, npt.NDArray[Any]]) -> Saved:
     stacked: dict[str, Any] = {name: data[f"node_{name}"] for name in _STACKED}
     features, trails = _taken(data, "features"), _taken(data, "trail")
     nodes = tuple(
-        Node(
+        PhaseNode(
             **{name: stacked[name][i] for name in _STACKED},
             **{name: ragged[name][i] for name in _RAGGED},
             dropped=float(data["dropped"][i]),

@@ -18,8 +18,8 @@ import numpy as np
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.networks.phases import OPEN
 from lipyomo.problems.affine.system import NodeForm
-from lipyomo.search.spaces.phases.context import RELIABILITY, Context
-from lipyomo.search.spaces.phases.node import Ahead, Node
+from lipyomo.search.spaces.phases.context import RELIABILITY, PhaseContext
+from lipyomo.search.spaces.phases.node import Ahead, PhaseNode
 from lipyomo.search.spaces.phases.statistics import CONSTANT, FEATURES, Statistics
 
 _FAINT = 0.02
@@ -30,7 +30,7 @@ _HUGE = float(np.sqrt(np.finfo(np.float64).max))
 
 
 Rule = Callable[
-    [Context, Node, NodeForm, Ahead | None, Statistics, FloatArray, float],
+    [PhaseContext, PhaseNode, NodeForm, Ahead | None, Statistics, FloatArray, float],
     tuple[IntArray, FloatArray, Statistics],
 ]
 """Chooses units to split a node on; arguments and results are those of `candidates`."""
@@ -48,15 +48,15 @@ def branching_rule(name: str) -> Callable[[Rule], Rule]:
     return enter
 
 
-def rule_of(context: Context) -> Rule:
+def rule_of(context: PhaseContext) -> Rule:
     """Return the branching rule that the context's question names."""
     return _RULES[context.question.branching]
 
 
 @branching_rule(RELIABILITY)
 def candidates(
-    context: Context,
-    node: Node,
+    context: PhaseContext,
+    node: PhaseNode,
     form: NodeForm,
     worst: Ahead | None,
     statistics: Statistics,
@@ -67,8 +67,8 @@ def candidates(
 
     Parameters
     ----------
-    context : Context
-    node : Node
+    context : PhaseContext
+    node : PhaseNode
     form : NodeForm
     worst : Ahead, optional
     statistics : Statistics
@@ -110,14 +110,16 @@ def candidates(
     return units[best], features[best], statistics
 
 
-def score(context: Context, node: Node, children: Sequence[Node], cutoff: float) -> float:
+def score(
+    context: PhaseContext, node: PhaseNode, children: Sequence[PhaseNode], cutoff: float
+) -> float:
     """Return the score of a split, from the shares of the gap closed and of the units decided.
 
     Parameters
     ----------
-    context : Context
-    node : Node
-    children : sequence of Node
+    context : PhaseContext
+    node : PhaseNode
+    children : sequence of PhaseNode
         The children, at most two, that are still open.
     cutoff : float
         Bounds at or below it close nodes.

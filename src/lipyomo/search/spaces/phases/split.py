@@ -14,14 +14,14 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.networks.phases import OPEN
 from lipyomo.relaxations.linear.layers import Stack
 from lipyomo.relaxations.semidefinite.choice import root_cost
-from lipyomo.search.spaces.phases.context import Context
+from lipyomo.search.spaces.phases.context import PhaseContext
 from lipyomo.search.spaces.phases.examine import Workspace, examine_children
-from lipyomo.search.spaces.phases.node import Child, Node, Split
+from lipyomo.search.spaces.phases.node import Child, PhaseNode, Split
 from lipyomo.search.spaces.phases.score import score
 from lipyomo.search.spaces.phases.statistics import Statistics
 
 
-def together(context: Context, node: Node) -> int:
+def together(context: PhaseContext, node: PhaseNode) -> int:
     """Return how many nodes of this size to split together."""
     params, units = context.params, node.still
     size = units**2 * min(node.low.size, units) / params.common
@@ -33,7 +33,7 @@ TRYING = 0.1
 
 
 def split(
-    workspace: Workspace, nodes: Sequence[Node], statistics: Statistics
+    workspace: Workspace, nodes: Sequence[PhaseNode], statistics: Statistics
 ) -> tuple[list[tuple[Child, ...]], Statistics]:
     """Split some nodes, and examine the children of each.
 
@@ -42,7 +42,7 @@ def split(
     Parameters
     ----------
     workspace : Workspace
-    nodes : sequence of Node
+    nodes : sequence of PhaseNode
     statistics : Statistics
 
     Raises
@@ -70,14 +70,14 @@ def split(
     return [now for _, now in found.values()], statistics
 
 
-def wants_box(context: Context, node: Node) -> bool:
+def wants_box(context: PhaseContext, node: PhaseNode) -> bool:
     """Return whether to split the input box of `node` rather than a unit."""
     domain, params = context.domain, context.params
     boxes = domain.is_bounded and domain.dimension <= params.box_inputs
     return boxes and node.still > params.box_units
 
 
-def box_halves(context: Context, node: Node) -> list[Node]:
+def box_halves(context: PhaseContext, node: PhaseNode) -> list[PhaseNode]:
     """Bisect the input box in the direction that decides most units; return [] if too few."""
     domain, d = context.domain, node.low.size
     low: FloatArray = np.tile(node.low, (2 * d, 1))
@@ -104,8 +104,8 @@ def box_halves(context: Context, node: Node) -> list[Node]:
 
 
 def _ways(
-    workspace: Workspace, node: Node, statistics: Statistics, weights: FloatArray
-) -> list[tuple[int | None, list[Node]]]:
+    workspace: Workspace, node: PhaseNode, statistics: Statistics, weights: FloatArray
+) -> list[tuple[int | None, list[PhaseNode]]]:
     """Return the splits to try on a node, as pairs (unit or None, parts of the node).
 
     A node that is not examined yet is its own only child.
@@ -123,7 +123,7 @@ def _ways(
     return [(unit, node.sides(unit)) for unit in node.candidates[order[: max(tries, 1)]].tolist()]
 
 
-def _tries(workspace: Workspace, node: Node) -> int:
+def _tries(workspace: Workspace, node: PhaseNode) -> int:
     """Return how many units to try at the root.
 
     A bad first split doubles the tree, so a few more bounds are worth it if the tree will be large:
