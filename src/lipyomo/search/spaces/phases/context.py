@@ -187,3 +187,7 @@ class PhaseContext:
             infinite,
             points=np.arange(points),
         )
+
+
+Question = PhaseQuestion
+"""The name in version 0.3, which goes with the former path `lipyomo.search.relu.context`."""
