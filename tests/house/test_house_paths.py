@@ -106,6 +106,12 @@ def test_what_pages_of_before_named_can_be_imported(name: str) -> None:
     imported(f"lipyomo.{name}")
 
 
+@pytest.mark.parametrize("name", ["context.Question", "pipeline.Pipeline"])
+def test_former_names_of_classes_lead_to_these(name: str) -> None:
+    found = imported(f"lipyomo.search.relu.{name}")
+    assert getattr(found, "__name__", "") == f"Phase{name.partition('.')[2]}"
+
+
 @pytest.mark.parametrize("former_first", [True, False])
 def test_a_former_path_leads_to_the_same_module(former_first: bool) -> None:
     """Not to a copy of it, with classes and tables of its own."""

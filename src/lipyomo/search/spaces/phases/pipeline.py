@@ -21,12 +21,12 @@ from lipyomo.problems.settings import Settings
 from lipyomo.relaxations.cascade import Cascade
 from lipyomo.relaxations.semidefinite.choice import root_cost
 from lipyomo.relaxations.semidefinite.params import PARAMS as SEMIDEFINITE
+from lipyomo.search.engine import protocol
 from lipyomo.search.engine.protocol import (
     Arrays,
     Incumbent,
     OnRootProgress,
     Outcome,
-    Pipeline,
     Pulse,
     Recipe,
     Root,
@@ -74,7 +74,7 @@ class PhaseTask:
     baggage: Baggage | None = None
 
 
-class PhasePipeline(Pipeline[PhaseNode, PhaseTask]):
+class PhasePipeline(protocol.Pipeline[PhaseNode, PhaseTask]):
     """The search of one problem over the phases of its units.
 
     Parameters
@@ -334,3 +334,7 @@ def _unpacked(points: Points, nodes: Sequence[PhaseNode]) -> list[PhaseNode]:
     return [
         replace(node, points=here, sample=None) for node, here in zip(nodes, numbers, strict=True)
     ]
+
+
+Pipeline = PhasePipeline
+"""The name in version 0.3, which goes with the former path `lipyomo.search.relu.pipeline`."""
