@@ -98,7 +98,7 @@ class Method:
         if unit_kind(problem) == "smooth" and not self.smooth:
             return why_not_smooth(problem.network, "it", use_smooth_methods())
         if problem.directions is not None and unit_kind(problem) not in self.directions:
-            return refuses_directions("it", problem)
+            return _refuses_directions(problem)
         if problem.norm not in self.input_norms:
             return f"it has no input norm {problem.norm}, only {', '.join(self.input_norms)}"
         kind = norm_kind(problem)
@@ -120,20 +120,12 @@ def use_smooth_methods() -> str:
     return f"use one of the methods for smooth networks: {able}"
 
 
-def refuses_directions(what: str, problem: LipschitzProblem) -> str:
-    """Return the message that directions are not accepted, and which methods accept them.
-
-    Parameters
-    ----------
-    what : str
-        The subject of the sentence.
-    problem : LipschitzProblem
-        A problem with directions.
-    """
+def _refuses_directions(problem: LipschitzProblem) -> str:
+    """Return the message that directions are not accepted, and which methods accept them."""
     kind = unit_kind(problem)
     able = ", ".join(name for name, method in methods().items() if kind in method.directions)
     return (
-        f"{what} takes no directions (wrt, weights, directions) with {kind} units.  Remedy: leave "
+        f"it takes no directions (wrt, weights, directions) with {kind} units.  Remedy: leave "
         f"them out{f', or use one of the methods for them: {able}' if able else ''}"
     )
 
