@@ -17,7 +17,14 @@ from lipyomo.primal.regions.value import value_at
 from lipyomo.problems.affine.signal import affine_pieces
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.ranges import Range
-from networks import DEGENERATE, domains, mixed_network, random_network, small_networks
+from networks import (
+    DEGENERATE,
+    domains,
+    integer_network,
+    mixed_network,
+    random_network,
+    small_networks,
+)
 from oracle import regions
 
 
@@ -130,6 +137,16 @@ def test_no_value_is_outside(network: Network, seed: int) -> None:
     parts = [value_range(network, half, row) for half in halves]
     assert max(part.high[0] for part in parts) <= found.high[1]
     assert min(part.low[1] for part in parts) >= found.low[0]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_value_at_a_point(seed: int) -> None:
+    network = integer_network(seed, (2, 4, 3, 3, 1))
+    x = np.random.default_rng(seed).normal(size=2).round(1)
+    found = value_range(network, Box(x, x))
+    assert found.status == "exact"
+    for ends in (found.low, found.high):
+        assert ends == pytest.approx([network.forward(x).item()] * 2, abs=1e-9)
 
 
 def test_the_values_of_one_point_are_exact() -> None:

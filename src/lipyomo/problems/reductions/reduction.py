@@ -132,7 +132,7 @@ class Reduction:
         """
         full = np.zeros((*np.shape(x)[:-1], self.values.size))
         full[..., self.moving] = x
-        full.reshape(-1, self.values.size)[0] += self.values
+        full[(0,) * (full.ndim - 1)] += self.values
         return full
 
     def reduce_point(self, x: FloatArray) -> FloatArray:
