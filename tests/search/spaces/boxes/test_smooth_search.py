@@ -369,3 +369,14 @@ def test_a_functional_that_sees_no_input_has_the_constant_zero():
     assert lipyomo.solve(frozen, "bnb").status is Status.EXACT
     seen = LipschitzProblem(Network(layers), Box(-1, 1, 2), functional=[1e-200, 2.0])
     assert not seen.is_constant
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_boxes_around_common_kinks_may_shrink_until_widths_underflow():
+    """Scores of such boxes overflowed."""
+    kinked = [Curve(activation("elu", alpha=0.5), np.arange(4))]
+    first = Layer([[-1.3], [0.1], [1.3], [1.8]], np.zeros(4), curves=kinked)
+    network = Network([first, Layer([[-1.0, -1.4, -0.02, 0.9]], [0.0])])
+    found = lipyomo.solve(LipschitzProblem(network, Box(-1e-50, 1e-50, 1)), time_limit=20)
+    assert found.lower <= found.upper
+    assert found.status in ("exact", "precision")

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray, IntArray
-from lipyomo.base.numerics.rounding import EQUAL, EXACT_TOLERANCE
+from lipyomo.base.numerics.rounding import EQUAL, EXACT_TOLERANCE, UNDERFLOW
 from lipyomo.search.spaces.boxes.above import Above
 from lipyomo.search.spaces.boxes.boxes import Boxes, Frame
 from lipyomo.search.spaces.boxes.collapse import collapsed
@@ -366,7 +366,7 @@ def _credit(
     v_sizes = None if affine.v is None else np.abs(affine.v)
     if v_sizes is not None:
         width = width + _widths(v_sizes, v_radius)
-    share = np.divide(gap, width, out=np.zeros_like(gap), where=width > 0)
+    share = np.divide(gap, width, out=np.zeros_like(gap), where=width > UNDERFLOW)
     for sizes, part in ((x_sizes, x_part), (v_sizes, v_part)):
         if sizes is not None:
             if sizes.shape[0] == 1:
