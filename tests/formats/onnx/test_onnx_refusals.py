@@ -102,6 +102,15 @@ def test_other_operators_are_named(op: str) -> None:
     assert error.node == "[b]"
 
 
+def test_models_that_onnxruntime_has_optimised() -> None:
+    fused = helper.make_node(
+        "FusedGemm", ["x", "w"], ["y"], domain="com.microsoft", activation="Relu"
+    )
+    proto = model([fused], ["N", 4], {"w": W.T})
+    proto.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    assert "before onnxruntime optimised it" in str(refused(proto))
+
+
 def test_unknown_operator_and_domain() -> None:
     proto = model([helper.make_node("Mystery", ["x"], ["y"], domain="org.example")], ["N", 3])
     proto.opset_import.append(helper.make_opsetid("org.example", 1))

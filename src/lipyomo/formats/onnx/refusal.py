@@ -91,6 +91,8 @@ def refusal(
             "quantise the network in this form (onnxruntime: quantize_static with "
             "quant_format=QuantFormat.QDQ), or import the float network",
         )
+    if node.domain.startswith("com.microsoft"):
+        return node.refuse(why, "import the model as it was before onnxruntime optimised it")
     return node.refuse(
         why, remedy(node.op_type, node.inputs[variable[0]], later, input_name, known)
     )
@@ -141,7 +143,7 @@ _BETTER = {
     ),
     "RNN": "write its steps out as layers (Gemm, Tanh), for a sequence of fixed length,",
     **dict.fromkeys(
-        ("ReduceL2", "ReduceSumSquare", "ReduceLogSumExp", "ReduceProd"),
+        ("ReduceL2", "ReduceSumSquare", "ReduceLogSumExp"),
         "replace it by ReduceL1, ReduceMax or ReduceMean, which are piecewise linear,",
     ),
 }  # fmt: skip
