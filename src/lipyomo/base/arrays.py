@@ -36,7 +36,7 @@ def read_only(values: Array) -> Array:
 
 
 def dense(matrix: Matrix) -> FloatArray:
-    """The matrix as a dense array."""
+    """Return the matrix as a dense array."""
     return matrix if isinstance(matrix, np.ndarray) else np.asarray(matrix.toarray())
 
 

@@ -55,7 +55,7 @@ class Assumption:
 
 
 def can_move(source: Any) -> bool:
-    """Whether an input can vary: not a number, a fixed variable, or one with equal bounds."""
+    """Return whether an input varies: not a number, a fixed variable, or one with equal bounds."""
     if is_variable(source):
         low, high = ends_of(*source.bounds)
         return not source.fixed and low < high

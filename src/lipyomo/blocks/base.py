@@ -181,7 +181,7 @@ class FormulationBlockData(BlockData):
 
     @staticmethod
     def _is_subject(given: Any) -> bool:
-        """Whether the first argument of a constructor is the block's subject, not an index set."""
+        """Return whether the first argument of a constructor is a subject, not an index set."""
         # A variable is no index set either: build_formulation will refuse it.
         is_variable = getattr(given, "ctype", None) is pyo.Var
         return is_variable or isinstance(given, Network | BlockData | str | os.PathLike)
@@ -249,7 +249,7 @@ class FormulationBlockData(BlockData):
         self._record.grounds.extend(others)
 
     def _carries(self, block: Any) -> bool:
-        """Whether a block was built on this one."""
+        """Return whether a block was built on this one."""
         if not isinstance(block, FormulationBlockData):
             return False
         grounds = block._record.grounds
@@ -314,7 +314,7 @@ _LOOKING = ("pyomo.contrib.fbbt", "pyomo.contrib.incidence_analysis", "pyomo.uti
 
 
 def _compiled() -> bool:
-    """Whether the calling module solves, writes or transforms models."""
+    """Return whether the calling module solves, writes or transforms models."""
     frame: Any = sys._getframe(1)
     while frame is not None:
         name = frame.f_globals.get("__name__", "")

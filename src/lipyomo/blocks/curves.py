@@ -140,7 +140,7 @@ def _bent(z: Any, ends: Range, height: float, width: float) -> Any:
 
 
 def _gelu(unit: units.Gelu, z: Any, ends: Range) -> Any:
-    """The approximation with tanh; the exact function has no expression."""
+    """Return the approximation with tanh; the exact function has no expression."""
     if unit.approximate != "tanh":
         return None
     return 0.5 * z * (1.0 + pyo.tanh(_STEEP * (z + 0.044715 * z**3)))
@@ -167,7 +167,7 @@ def _power(z: Any, exponent: float) -> Any:
 
 
 def _bell(z: Any, ends: Range, factor: float = 1.0) -> Any:
-    """The derivative of ``1 / (1 + exp(-factor z))``, divided by the factor."""
+    """Return the derivative of ``1 / (1 + exp(-factor z))``, divided by the factor."""
     s = _logistic(z, ends, factor)
     return s * (1.0 - s)
 
@@ -189,7 +189,7 @@ def _gelu_slope(unit: units.Gelu, z: Any, ends: Range) -> Any:
 
 
 def _bent_slope(z: Any, ends: Range, height: float, width: float) -> Any:
-    """The derivative of ``_bent``; None if it jumps in the range, unless height equals width."""
+    """Derive ``_bent``; None if it jumps in the range, unless height equals width."""
     if ends[0] >= 0:
         return 1.0
     if ends[1] > 0 and height != width:

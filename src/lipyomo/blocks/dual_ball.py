@@ -135,6 +135,6 @@ class DualBallBlockData(FormulationBlockData):
 
 
 def _symmetric(vertices: FloatArray) -> bool:
-    """Whether the negative of each vertex is a vertex, up to rounding."""
+    """Return whether the negative of each vertex is a vertex, up to rounding."""
     gaps = np.abs(vertices[:, None, :] + vertices[None, :, :]).max(axis=-1)
     return bool((gaps.min(axis=1) <= EQUAL * np.abs(vertices).max()).all())

@@ -84,7 +84,7 @@ def items_of(given: Any, what: str) -> tuple[list[Any], list[Any]]:
 
 
 def _has_order(index: Any) -> bool:
-    """Whether an index set is ordered; products of ordered sets are, even if Pyomo denies it."""
+    """Return whether a set is ordered; products of ordered sets are, even if Pyomo denies it."""
     return bool(index.isordered()) or all(part.isordered() for part in index.subsets())
 
 
@@ -103,7 +103,7 @@ def _flat(given: Any) -> Iterator[Any]:
 
 
 def holds_variables(given: Any) -> bool:
-    """Whether an argument, or its first item, is a variable, expression or block, not an index."""
+    """Return whether an argument, or its first item, is a variable, expression or block."""
     if isinstance(given, IndexedComponent_slice | FormulationBlockData):
         return True
     if hasattr(given, "ctype"):
@@ -114,12 +114,12 @@ def holds_variables(given: Any) -> bool:
 
 
 def is_number(item: Any) -> bool:
-    """Whether an item is a number; booleans are not."""
+    """Return whether an item is a number; booleans are not."""
     return isinstance(item, int | float | np.number) and not isinstance(item, bool)
 
 
 def _is_pyomo(item: Any) -> bool:
-    """Whether an item is a Pyomo variable, parameter or expression."""
+    """Return whether an item is a Pyomo variable, parameter or expression."""
     return hasattr(item, "is_expression_type") and hasattr(item, "is_potentially_variable")
 
 

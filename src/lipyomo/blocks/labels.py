@@ -85,7 +85,7 @@ def _is_whole(key: Any) -> bool:
 
 
 def _are_positions(keys: list[Any]) -> bool:
-    """Whether keys are the indices of an array, in row-major order."""
+    """Return whether keys are the indices of an array, in row-major order."""
     rows = [key if isinstance(key, tuple) else (key,) for key in keys]
     if len({len(row) for row in rows}) != 1 or not all(_is_whole(n) for row in rows for n in row):
         return False

@@ -221,7 +221,7 @@ def _own_ends(
 
 
 def _plain(layer: Layer, k: int) -> bool:
-    """Whether a unit is convex and nondecreasing: ReLU, LeakyReLU."""
+    """Return whether a unit is convex and nondecreasing: ReLU, LeakyReLU."""
     return bool(0.0 <= layer.left[k] < layer.right[k])
 
 

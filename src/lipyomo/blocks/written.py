@@ -235,7 +235,7 @@ def _variables_of(item: Any) -> list[Any]:
 
 
 def _can_stay(item: Any) -> bool:
-    """Whether a rebuild can reuse a component."""
+    """Return whether a rebuild can reuse a component."""
     if item.ctype is Disjunct:  # transformed ones cannot be reused
         return all(disjunct.transformation_block is None for disjunct in item.values())
     return item.ctype in (pyo.Var, pyo.Expression, pyo.Block)

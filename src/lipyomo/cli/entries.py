@@ -154,7 +154,7 @@ def answers_in_turn(
 
 
 def range_cells(found: Range) -> tuple[str, str, str, str, str]:
-    """Both ends of a range, its status, nodes and time, as cells of a table."""
+    """Return both ends of a range, its status, nodes and time, as cells of a table."""
     spent = str(found.status), str(found.nodes), seconds(found.seconds)
     return interval(*found.low), interval(*found.high), *spent
 

@@ -100,7 +100,7 @@ class Interruption(Handled):
         self._message = message
 
     def requested(self) -> bool:
-        """Whether Ctrl-C was pressed."""
+        """Return whether Ctrl-C was pressed."""
         return self._flag.is_set()
 
     def handle(self, number: int, frame: FrameType | None) -> None:

@@ -154,7 +154,7 @@ class SeveralDomains:
     domains: tuple[Domain, ...]
 
     def sample(self, rng: np.random.Generator, count: int) -> FloatArray:
-        """Random points, shape (count, d)."""
+        """Return random points, shape (count, d)."""
         shares = np.array_split(np.arange(count), min(count, len(self.domains)))
         pairs = zip(self.domains, shares, strict=False)
         return np.concatenate([domain.sample(rng, share.size) for domain, share in pairs])

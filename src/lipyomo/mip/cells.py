@@ -58,7 +58,7 @@ class Cell:
 
 
 def excluded(network: Network, bounds: LayerBounds, pattern: Pattern) -> bool:
-    """Whether a pattern contradicts the phase of a stable unit."""
+    """Return whether a pattern contradicts the phase of a stable unit."""
     return any(
         bool((layer.kinked & (phases != OPEN) & (on != (phases == RIGHT))).any())
         for layer, phases, on in zip(network.hidden, bounds.phases, pattern, strict=True)

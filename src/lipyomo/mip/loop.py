@@ -191,7 +191,7 @@ class CellLoop:
         return self._given_up
 
     def _beats(self, upper: float) -> bool:
-        """Whether a cell with this bound can still improve the interval."""
+        """Return whether a cell with this bound can still improve the interval."""
         return upper > self.lower * (1.0 + ENOUGH_GAP)
 
     def _close(self, cell: Cell, others: Closed) -> Closed:
@@ -206,7 +206,7 @@ class CellLoop:
         return Closed(cell.upper, self._modelled(cell, others))
 
     def _writable(self) -> bool:
-        """Whether there is time to build a model."""
+        """Return whether there is time to build a model."""
         weights = [layer.weight for layer in self.small.network.layers]
         return self.run.clock.fits(model_seconds(weights))
 
@@ -226,7 +226,7 @@ class CellLoop:
         return min(claimed, cell.upper)
 
     def _done(self, upper: float) -> bool:
-        """Whether a bound of a cell is within the required gap."""
+        """Return whether a bound of a cell is within the required gap."""
         return not self._beats(upper) or self.settings.within_gap(self.lower, upper)
 
     def _cut_and_solve(

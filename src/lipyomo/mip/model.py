@@ -132,7 +132,7 @@ class CellModel:
         self.model.no_good.add((1.0 - on, linear(coefs, variables), None))
 
     def excludes(self, pattern: Pattern) -> bool:
-        """Whether this pattern was cut off, or contradicts the cell's bounds."""
+        """Return whether this pattern was cut off, or contradicts the cell's bounds."""
         decided = excluded(self._network, self.cell.bounds, pattern)
         return decided or _key(pattern) in self._excluded
 

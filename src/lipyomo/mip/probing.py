@@ -132,7 +132,7 @@ class _Probe:
         return True
 
     def is_open(self, i: int, k: int) -> bool:
-        """Whether a unit is unstable."""
+        """Return whether a unit is unstable."""
         return bool(self.bounds.phases[i][k] == OPEN)
 
     @property

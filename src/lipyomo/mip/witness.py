@@ -48,7 +48,7 @@ class WitnessInCells:
         return x if bool(cell.domain.contains(x)) else None
 
     def _covers(self, cell: Cell, witness: Witness) -> bool:
-        """Whether the cell's remaining functionals attain the witness's value."""
+        """Return whether the cell's remaining functionals attain the witness's value."""
         if cell.norm is self.units.problem.output_norm:
             return True
         x = self.run.problem.reduced.reduce_point(witness.x)

@@ -380,5 +380,5 @@ def _diagonal(layers: Sequence[Layer]) -> sp.sparray:
 
 
 def _sparse(layers: Sequence[Layer]) -> bool:
-    """Whether any weight is sparse."""
+    """Return whether any weight is sparse."""
     return any(sp.issparse(layer.weight) for layer in layers)

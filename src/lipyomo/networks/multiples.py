@@ -28,6 +28,6 @@ def canonical(*row: FloatArray) -> tuple[bytes, float]:
 
 
 def is_power_of_two(number: float) -> bool:
-    """Whether multiplication by a number of either sign is exact, for numbers of usual size."""
+    """Return whether multiplying by a number is exact, for numbers of usual size."""
     fraction, exponent = np.frexp(number)
     return bool(abs(fraction) == 0.5 and abs(exponent) <= FAR)

@@ -273,7 +273,7 @@ class Network:
     # -- evaluation ----------------------------------------------------------------------------
 
     def forward(self, x: npt.ArrayLike) -> FloatArray:
-        """Values ``f(x)``; `x` of shape (d,) or (n, d) gives (m,) or (n, m)."""
+        """Return values ``f(x)``; `x` of shape (d,) or (n, d) gives (m,) or (n, m)."""
         h = self._points(x)
         for layer in self.layers:
             h = layer.activate(layer.preactivation(h))
@@ -309,7 +309,7 @@ class Network:
         return found
 
     def pattern(self, x: npt.ArrayLike) -> Pattern:
-        """Which hidden units are on their right-hand slope (z > 0) at `x`; shapes (..., n_i).
+        """Return which hidden units have their right-hand slope (z > 0) at `x`; shapes (..., n_i).
 
         Raises
         ------

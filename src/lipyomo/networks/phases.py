@@ -53,5 +53,5 @@ def decide(phases: Phases, lower: list[FloatArray], upper: list[FloatArray]) -> 
 
 
 def count_open(phases: Phases) -> int:
-    """Number of unstable units."""
+    """Return the number of unstable units."""
     return sum(int((layer == OPEN).sum()) for layer in phases)

@@ -139,7 +139,7 @@ def reading(network: Network, places: IntArray, inputs: int) -> Network:
 
 
 def is_rounded(q: QuantisedNetwork, signals: FloatArray, to: FloatArray) -> BoolArray:
-    """Whether signals (..., k) round to `to`, up to errors of float32."""
+    """Return whether signals (..., k) round to `to`, up to errors of float32."""
     inside = np.clip(signals, q.low * q.step, q.high * q.step)
     off = np.abs(inside - to)
     return np.asarray(off <= 0.5 * q.step + 2.0**-20 * (q.step + np.abs(inside)))

@@ -149,7 +149,7 @@ class OutputNorm(ABC):
 
 
 def signs_fit(count: int) -> bool:
-    """Whether the sign vectors of length `count` are few enough to be enumerated."""
+    """Return whether the sign vectors of length `count` are few enough to be enumerated."""
     return 8 * count << max(count - 1, 0) <= BATCH
 
 
@@ -180,7 +180,7 @@ class L1Output(OutputNorm):
         return np.vstack([np.eye(m), -np.eye(m)]), np.ones(2 * m)
 
     def value(self, outputs: FloatArray) -> FloatArray:
-        """Sum of absolute values."""
+        """Return the sum of absolute values."""
         return vector_norm(outputs, "l1")
 
 
@@ -191,7 +191,7 @@ class LinfOutput(OutputNorm):
     name = kind = "linf"
 
     def vertices(self, m: int) -> FloatArray:
-        """The unit vectors."""
+        """Return the unit vectors."""
         return np.eye(m)
 
     def inequalities(self, m: int) -> tuple[FloatArray, FloatArray] | None:
@@ -202,11 +202,11 @@ class LinfOutput(OutputNorm):
         return np.vstack([half, -half]), np.ones(2 * len(half))
 
     def value(self, outputs: FloatArray) -> FloatArray:
-        """Largest absolute value."""
+        """Return the largest absolute value."""
         return vector_norm(outputs, "linf")
 
     def largest(self, sizes: FloatArray) -> FloatArray:
-        """The largest size."""
+        """Return the largest size."""
         return vector_norm(sizes, "linf")
 
 
@@ -227,7 +227,7 @@ class L2Output(OutputNorm):
         return (np.array([[1.0], [-1.0]]), np.ones(2)) if m == 1 else None
 
     def attaining(self, outputs: FloatArray) -> FloatArray:
-        """The outputs, scaled to length one."""
+        """Return the outputs, scaled to length one."""
         size = lengths(outputs)[..., None]
         return np.asarray(outputs / np.where(size > 0, size, 1.0))
 
@@ -333,11 +333,11 @@ class LinearOutput(OutputNorm):
             )
 
     def vertices(self, m: int) -> FloatArray:
-        """The vertices, as given, or computed and rounded outwards."""
+        """Return the vertices, as given, or computed and rounded outwards."""
         return self._vertices
 
     def inequalities(self, m: int) -> tuple[FloatArray, FloatArray] | None:
-        """The inequalities, if the user gave them."""
+        """Return the inequalities, if the user gave them."""
         return self._rows
 
 

@@ -313,7 +313,7 @@ class Result:
         return "\n".join(lines + [f"{'warning':<10}  {note}" for note in self.warnings])
 
     def __eq__(self, other: object) -> bool:
-        """Whether `to_dict` of both is the same."""
+        """Return whether `to_dict` of both is the same."""
         return isinstance(other, Result) and self.to_dict() == other.to_dict()
 
     def __repr__(self) -> str:

@@ -87,7 +87,7 @@ class Run:
         return self.closed_by(self.upper)
 
     def closed_by(self, upper: float) -> bool:
-        """Whether the requested gap would be reached with this upper bound."""
+        """Return whether the requested gap would be reached with this upper bound."""
         return close_enough(self.lower, upper) or self.settings.within_gap(self.lower, upper)
 
     def raise_lower(self, witness: Witness | None) -> bool:

@@ -224,7 +224,7 @@ class Settings(Work):
             one_of(getattr(self, name), get_args(kind), name, MethodError)
 
     def within_gap(self, lower: float, upper: float) -> bool:
-        """Whether an interval has the requested gap, if one was requested."""
+        """Return whether an interval has the requested gap, if one was requested."""
         return self.gap > 0.0 and upper - lower <= self.gap * upper
 
     def keeping(self, kept: Kept | None) -> Settings:

@@ -86,7 +86,7 @@ def said_ending(log: str, solution_header: str, is_mip: bool) -> SolveStatus:
 
 
 def has_incumbent(log: str, solution_header: str, is_mip: bool) -> bool:
-    """Whether the solution file has a feasible point, not that of the relaxation."""
+    """Return whether the solution file has a feasible point, not that of the relaxation."""
     header = solution_header.lower()
     if is_mip and _RESULT.search(log) is None:
         return False
@@ -197,7 +197,7 @@ def version(banner: str) -> tuple[int, ...]:
 
 
 def is_banner(said: str) -> bool:
-    """Whether a program's output is the banner of CBC."""
+    """Return whether a program's output is the banner of CBC."""
     return _BANNER.search(said) is not None
 
 

@@ -170,7 +170,7 @@ class FirstInterface(LegacySolverWrapper, MatrixSolver):
         return dict(found)
 
     def warm_start_capable(self) -> bool:
-        """Whether ``warmstart=True`` is supported."""
+        """Return whether ``warmstart=True`` is supported."""
         return True
 
 

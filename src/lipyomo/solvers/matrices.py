@@ -171,7 +171,7 @@ class LinearModel:
         return math.fsum((self.cost * x).tolist()) + self.offset + curved
 
     def violation(self, x: FloatArray) -> float:
-        """Largest violation of a row, a bound or an integrality at `x`.
+        """Return the largest violation of a row, a bound or an integrality at `x`.
 
         A row's violation is divided by max(1, largest |coefficient| of the row), so that the number
         is a distance in the units of the variables.

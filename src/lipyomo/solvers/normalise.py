@@ -118,7 +118,7 @@ def _start_objective(model: LinearModel, start: FloatArray | None) -> float | No
 
 
 def _contradicts(maximise: bool, status: SolveStatus, bound: float, witness: float) -> bool:
-    """Whether a feasible objective value lies clearly beyond the claimed bound."""
+    """Return whether a feasible objective value lies clearly beyond the claimed bound."""
     if status is SolveStatus.ERROR:
         return False
     beyond = witness - bound if maximise else bound - witness

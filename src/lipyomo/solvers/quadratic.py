@@ -42,7 +42,7 @@ class QuadraticForm:
         return sp.csc_array(0.5 * (half + half.T))
 
     def is_convex(self) -> bool:
-        """Whether the form is known to be convex, up to rounding.
+        """Return whether the form is known to be convex, up to rounding.
 
         Forms whose dense matrix would exceed `BATCH` bytes only count as convex if they are
         diagonally dominant.
@@ -82,12 +82,12 @@ class QuadraticRow:
     constraint: Any
 
     def is_convex(self) -> bool:
-        """Whether the row's feasible set is known to be convex."""
+        """Return whether the row's feasible set is known to be convex."""
         above = math.isinf(self.upper) or self.form.is_convex()
         return above and (math.isinf(self.lower) or self.form.negated().is_convex())
 
     def is_cone(self, floor: FloatArray) -> bool:
-        """Whether this is a second-order cone ``sum_k a_k x_k^2 <= b t^2`` with ``t >= 0``.
+        """Return whether this is a second-order cone ``sum_k a_k x_k^2 <= b t^2`` with ``t >= 0``.
 
         Parameters
         ----------

@@ -234,7 +234,7 @@ def too_large(entry: SolverEntry, solver: Any, model: LinearModel) -> str | None
 
 
 def _usable(entry: SolverEntry, source: str, time_limit: float | None = None) -> bool:
-    """Whether the solver of an entry is installed and licensed."""
+    """Return whether the solver of an entry is installed and licensed."""
     return bool(make_solver(entry, source, time_limit).available())
 
 

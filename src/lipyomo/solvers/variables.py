@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def is_variable(item: Any) -> bool:
-    """Whether an item is a Pyomo variable."""
+    """Return whether an item is a Pyomo variable."""
     return hasattr(item, "is_variable_type") and bool(item.is_variable_type())
 
 

@@ -58,7 +58,7 @@ def _without_zeros(values: object) -> sp.csr_array:
 
 
 def product_is_exact(first: Matrix, second: Matrix) -> bool:
-    """Whether ``first @ second`` is computed without rounding.
+    """Return whether ``first @ second`` is computed without rounding.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def _little_product_is_exact(a: FloatArray, b: FloatArray) -> bool:
 
 
 def _single_entries_are_exact(a: FloatArray, filled: BoolArray, b: FloatArray) -> bool:
-    """Whether the rows of ``a @ b`` with a single nonzero in `a` are exact, for dense arrays."""
+    """Return whether rows of ``a @ b`` with one nonzero in `a` are exact, for dense arrays."""
     rows = np.flatnonzero(np.count_nonzero(filled, axis=1) == 1)
     if not rows.size:
         return True
@@ -105,7 +105,7 @@ def _single_entries_are_exact(a: FloatArray, filled: BoolArray, b: FloatArray) -
 
 
 def _sums_fit(sizes: FloatArray, units: _Ints) -> bool:
-    """Whether sums of terms that are multiples of ``2**units`` are float64 numbers."""
+    """Return whether sums of terms that are multiples of ``2**units`` are float64 numbers."""
     if (units < _LOWEST).any() or not np.isfinite(sizes).all():
         return False
     return bool((sizes <= np.ldexp(1.0 - 2.0**-40, units + 53)).all())
@@ -143,7 +143,7 @@ def _ones_of(a: sp.csr_array) -> sp.csr_array:
 
 
 def _single_rows_are_exact(a: sp.csr_array, b: sp.csr_array) -> bool:
-    """Whether the rows of ``a @ b`` with a single entry in `a` are exact."""
+    """Return whether the rows of ``a @ b`` with a single entry in `a` are exact."""
     rows = np.flatnonzero(np.diff(a.indptr) == 1)
     if not rows.size:
         return True
@@ -154,12 +154,12 @@ def _single_rows_are_exact(a: sp.csr_array, b: sp.csr_array) -> bool:
 
 
 def sum_is_exact(first: _Array, second: _Array) -> bool:
-    """Whether ``first + second`` is computed without rounding, entry by entry."""
+    """Return whether ``first + second`` is computed without rounding, entry by entry."""
     return bool(sums_are_exact(first, second).all())
 
 
 def sums_are_exact(first: _Array, second: _Array) -> npt.NDArray[np.bool_]:
-    """Which sums ``first + second`` of numbers are computed without rounding."""
+    """Return which sums ``first + second`` of numbers are computed without rounding."""
     total = first + second
     return np.asarray((lost_in_sum(first, second, total) == 0) & np.isfinite(total))
 
@@ -171,7 +171,7 @@ def lost_in_sum(first: Any, second: Any, total: Any) -> Any:
 
 
 def entries_are_exact(first: _Array, second: _Array) -> npt.NDArray[np.bool_]:
-    """Which products ``first * second`` of numbers are computed without rounding."""
+    """Return which products ``first * second`` of numbers are computed without rounding."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         product = first * second
     units = unit_exponents(first) + unit_exponents(second)
@@ -253,7 +253,7 @@ class Exact:
         return Exact(_matrix(rows, width), self.exponent + exponent)
 
     def transposed(self) -> Exact:
-        """The transpose."""
+        """Return the transpose."""
         return Exact(self.matrix.transpose(), self.exponent)
 
     def rationals(self) -> list[list[fmpq]]:

@@ -23,7 +23,7 @@ EXTRAS = {
 
 
 def installed(module: str) -> bool:
-    """Whether a module can be imported."""
+    """Return whether a module can be imported."""
     return importlib.util.find_spec(module) is not None
 
 

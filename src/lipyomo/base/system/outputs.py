@@ -104,7 +104,7 @@ def why(error: OSError | ValueError) -> str:
 
 
 def same_file(one: AnyPath, other: AnyPath) -> bool:
-    """Whether two paths are of the same regular file, which need not exist."""
+    """Return whether two paths are of the same regular file, which need not exist."""
     try:
         return os.path.samefile(one, other) and stat.S_ISREG(os.stat(one).st_mode)
     except (OSError, ValueError):
@@ -174,7 +174,7 @@ def check_output(path: AnyPath, kind: Kind, reads: Iterable[AnyPath] = ()) -> No
 
 
 def is_of(path: AnyPath, kind: Kind) -> bool:
-    """Whether a regular file is empty or, by its first bytes, of the given kind.
+    """Return whether a regular file is empty or, by its first bytes, of the given kind.
 
     Raises
     ------
@@ -255,7 +255,7 @@ def _number(path: AnyPath, there: os.stat_result | None) -> int:
 
 
 def _is_replaced(there: os.stat_result) -> bool:
-    """Whether this is a regular file that can be replaced, not a standard stream."""
+    """Return whether this is a regular file that can be replaced, not a standard stream."""
     return stat.S_ISREG(there.st_mode) and _stream_of(there) is None
 
 

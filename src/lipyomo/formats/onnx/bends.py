@@ -28,7 +28,7 @@ class Line(NamedTuple):
     offset: Fraction
 
     def at(self, x: Fraction) -> Fraction:
-        """The value at `x`."""
+        """Return the value at `x`."""
         return self.slope * x + self.offset
 
 
@@ -69,7 +69,7 @@ class LinearPieces:
         return LinearPieces((*lines, self.lines[-1]), every, tuple(map(self.at, every)))
 
     def at(self, x: Fraction) -> Fraction:
-        """The value at `x`."""
+        """Return the value at `x`."""
         place = bisect_left(self.breaks, x)
         if place < len(self.breaks) and self.breaks[place] == x:
             return self.values[place]

@@ -79,7 +79,7 @@ def report_choice(graph: onnx.GraphProto, chosen: str) -> None:
 
 
 def _is_real(value: onnx.ValueInfoProto) -> bool:
-    """Whether an output has a real type, or an unknown one."""
+    """Return whether an output has a real type, or an unknown one."""
     kind = value.type.tensor_type.elem_type
     return not value.type.HasField("tensor_type") or kind in REAL_TYPES | {0}
 

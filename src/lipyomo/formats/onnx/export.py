@@ -70,7 +70,7 @@ def _parameters(kind: Activation) -> dict[str, Any]:
 
 
 def _fits_float32(network: Network) -> bool:
-    """Whether all numbers of a network are float32 numbers."""
+    """Return whether all numbers of a network are float32 numbers."""
     for layer in network.layers:
         weight = layer.weight if isinstance(layer.weight, np.ndarray) else layer.weight.data
         slopes = [side[~layer.curved] for side in (layer.left, layer.right)]
@@ -230,7 +230,7 @@ class _Writer:
 
 
 def _exact_ratio(left: float, right: float) -> bool:
-    """Whether the float ``left / right`` times `right` is exactly `left`."""
+    """Return whether the float ``left / right`` times `right` is exactly `left`."""
     return right != 0.0 and Fraction(left / right) * Fraction(right) == Fraction(left)
 
 

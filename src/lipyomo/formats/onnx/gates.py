@@ -258,7 +258,7 @@ def _functions(found: Formula) -> Iterator[tuple[Tensor, LinearPieces]]:
 
 
 def is_expandable(found: Formula) -> bool:
-    """Whether a formula may become an activation by further operators."""
+    """Return whether a formula may become an activation by further operators."""
     return any(True for _ in _expansions(found)) or any(True for _ in _functions(found))
 
 

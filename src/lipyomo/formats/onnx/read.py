@@ -128,7 +128,7 @@ def _names(model: onnx.ModelProto) -> Iterator[str]:
 
 
 def _is_text(model: onnx.ModelProto) -> bool:
-    """Whether all names are text; a damaged file may have other bytes."""
+    """Return whether all names are text; a damaged file may have other bytes."""
     try:
         return all(isinstance(name, str) for name in _names(model))
     except UnicodeDecodeError:

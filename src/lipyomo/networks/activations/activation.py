@@ -112,15 +112,15 @@ class Activation(ABC):
         return found
 
     def value(self, z: FloatArray) -> FloatArray:
-        """The value at finite `z`, of any shape."""
+        """Return the value at finite `z`, of any shape."""
         return self._derivative(0, z)
 
     def slope(self, z: FloatArray) -> FloatArray:
-        """The slope at finite `z`; at a break that of the branch on its right."""
+        """Return the slope at finite `z`; at a break that of the branch on its right."""
         return self._derivative(1, z)
 
     def curvature(self, z: FloatArray) -> FloatArray:
-        """The second derivative at finite `z`; at a break that of the branch on its right."""
+        """Return the second derivative at finite `z`; at a break, that of the right branch."""
         return self._derivative(2, z)
 
     def _range(

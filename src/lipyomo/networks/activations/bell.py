@@ -95,7 +95,7 @@ class BellFamily(Family):
         return Error(2 * unit, off * unit + 16 * TINY)
 
     def _peak(self, power: int) -> float:
-        """The largest ``|z|**power w``, rounded up."""
+        """Return the largest ``|z|**power w``, rounded up."""
         share = power / (self.double * math.e)
         return float(self.scale * share ** (power / 2.0) * (1.0 + 1e-12))
 

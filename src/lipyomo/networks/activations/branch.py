@@ -123,7 +123,7 @@ class Branch(ABC):
 
     @abstractmethod
     def jet(self, z: FloatArray, order: int) -> tuple[FloatArray, ...]:
-        """Value and derivatives up to `order` at finite `z`, arrays of the same shape."""
+        """Return value and derivatives up to `order` at finite `z`, arrays of the same shape."""
 
     @abstractmethod
     def ball(self, z: arb) -> tuple[arb, arb]:
@@ -183,7 +183,7 @@ class Branch(ABC):
         )
 
     def _with_limits(self, order: int, z: FloatArray) -> FloatArray:
-        """A derivative at `z`, which may be infinite."""
+        """Return a derivative at `z`, which may be infinite."""
         if np.isfinite(z).all():
             return self.jet(z, order)[order]
         at = self.jet(np.clip(z, -_FAR, _FAR), order)[order]

@@ -85,7 +85,7 @@ class DerivativeBranch(Branch):
         return tuple(self.family.tails(self.order + k) for k in range(4))
 
     def jet(self, z: FloatArray, order: int) -> tuple[FloatArray, ...]:
-        """Value and derivatives up to `order` at finite `z`."""
+        """Return value and derivatives up to `order` at finite `z`."""
         return self.family.derivatives(z, self.order, self.order + order)
 
     def ball(self, z: arb) -> tuple[arb, arb]:
@@ -160,7 +160,7 @@ def turning_points(
 
 
 def horner(coefficients: Sequence[int], x: FloatArray) -> FloatArray:
-    """A polynomial at `x`, the constant term first."""
+    """Return a polynomial at `x`, the constant term first."""
     found = np.full_like(x, float(coefficients[-1]))
     for one in coefficients[-2::-1]:
         found = found * x + float(one)
@@ -168,7 +168,7 @@ def horner(coefficients: Sequence[int], x: FloatArray) -> FloatArray:
 
 
 def horner_of_ball(coefficients: Sequence[int], x: arb) -> arb:
-    """A polynomial on a ball."""
+    """Return a polynomial on a ball."""
     found = arb(coefficients[-1])
     for one in coefficients[-2::-1]:
         found = found * x + one

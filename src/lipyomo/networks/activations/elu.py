@@ -66,7 +66,7 @@ class ExpBranch(Branch):
         return low - room * abs(low), high + room * abs(high)
 
     def jet(self, z: FloatArray, order: int) -> tuple[FloatArray, ...]:
-        """Value and derivatives up to `order` at finite `z`."""
+        """Return value and derivatives up to `order` at finite `z`."""
         y = z / self.width
         depth, *steep = self._factors
         value = depth * expm1(y)

@@ -44,7 +44,7 @@ class ErfBranch(Branch):
     errors = (error(8), error(24, 1), error(24, 8), error(24, 32))
 
     def jet(self, z: FloatArray, order: int) -> tuple[FloatArray, ...]:
-        """Value and derivatives up to `order` at finite `z`."""
+        """Return value and derivatives up to `order` at finite `z`."""
         value = erf(z)
         if order == 0:
             return (value,)

@@ -67,7 +67,7 @@ class GeluBranch(Branch):
     errors = (error(32, 8), error(32, 24), error(32, 32), error(32, 48))
 
     def jet(self, z: FloatArray, order: int) -> tuple[FloatArray, ...]:
-        """Value and derivatives up to `order` at finite `z`."""
+        """Return value and derivatives up to `order` at finite `z`."""
         below = 0.5 * erfc(z * -np.sqrt(0.5))
         if order == 0:
             return (z * below,)
@@ -112,7 +112,7 @@ class TanhGeluBranch(Branch):
     errors = (error(24, 16), error(32, 64), error(64, 256), error(64, 512))
 
     def jet(self, z: FloatArray, order: int) -> tuple[FloatArray, ...]:
-        """Value and derivatives up to `order` at finite `z`."""
+        """Return value and derivatives up to `order` at finite `z`."""
         x = np.clip(z, -FARTHEST, FARTHEST)
         scale = 2.0 * np.sqrt(2.0 / np.pi)
         square = x * x

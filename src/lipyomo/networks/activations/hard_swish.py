@@ -36,7 +36,7 @@ class HardSwishBranch(Branch):
         return (np.nextafter(low, 0.0), np.nextafter(high, 1.0)) if order == 2 else (low, high)
 
     def jet(self, z: FloatArray, order: int) -> tuple[FloatArray, ...]:
-        """Value and derivatives up to `order` at finite `z`."""
+        """Return value and derivatives up to `order` at finite `z`."""
         value, slope = z * (z + 3.0) / 6.0, (2.0 * z + 3.0) / 6.0
         return (value, slope, np.full_like(z, 1.0 / 3.0), np.zeros_like(z))[: order + 1]
 

@@ -53,7 +53,7 @@ class MishBranch(Branch):
     errors = (error(40), error(64, 64), error(64, 256), error(64, 1024))
 
     def jet(self, z: FloatArray, order: int) -> tuple[FloatArray, ...]:
-        """Value and derivatives up to `order` at finite `z`."""
+        """Return value and derivatives up to `order` at finite `z`."""
         e = exp(-np.abs(z))
         right, one = z >= 0.0, 1.0 + e
         whole = np.where(right, 1.0 + 2.0 * e * one, 2.0 + e * (2.0 + e))

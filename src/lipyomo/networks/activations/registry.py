@@ -56,12 +56,12 @@ def activation(name: str, **parameters: Any) -> Activation:
 
 
 def activations() -> tuple[str, ...]:
-    """Names of all activations, in alphabetical order."""
+    """Return the names of all activations, in alphabetical order."""
     return tuple(sorted(_whole_table()))
 
 
 def _whole_table() -> dict[str, Callable[..., Activation]]:
-    """The table once all modules of this package have entered their activations."""
+    """Return the table once all modules of this package have entered their activations."""
     import_modules("lipyomo.networks.activations")
     return _TABLE
 

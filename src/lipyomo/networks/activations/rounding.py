@@ -65,7 +65,7 @@ class Error(NamedTuple):
     absolute: float
 
     def of(self, values: FloatArray) -> FloatArray:
-        """The bound for computed `values`."""
+        """Return the bound for computed `values`."""
         return np.abs(values) * self.relative + self.absolute
 
 

@@ -61,7 +61,7 @@ class Scaled(Branch):
         )
 
     def jet(self, z: FloatArray, order: int) -> tuple[FloatArray, ...]:
-        """Value and derivatives up to `order` at finite `z`."""
+        """Return value and derivatives up to `order` at finite `z`."""
         found = self.base.jet(self.beta * z, order)
         scaled = (factor * part for part, factor in zip(found, self._factors, strict=False))
         return tuple(np.asarray(part) for part in scaled)

@@ -76,7 +76,7 @@ def _banded(activation: Activation, low: FloatArray, high: FloatArray) -> list[S
 
 
 def _next_cut(activation: Activation, segments: list[Segment]) -> tuple[int, float] | None:
-    """The segment to cut, and where; None if there is nothing to gain."""
+    """Return the segment to cut, and where; None if there is nothing to gain."""
     for j in sorted(range(len(segments)), key=lambda i: -segments[i].gap):
         low, high = segments[j].low, segments[j].high
         inside = [at for at in activation.breaks if low < at < high]

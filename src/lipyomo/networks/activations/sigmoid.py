@@ -43,7 +43,7 @@ class SigmoidBranch(Branch):
     errors = (error(20), error(41), error(64, 16), error(64, 48))
 
     def jet(self, z: FloatArray, order: int) -> tuple[FloatArray, ...]:
-        """Value and derivatives up to `order` at finite `z`."""
+        """Return value and derivatives up to `order` at finite `z`."""
         p, q = logistic(z)
         if order == 0:
             return (p,)

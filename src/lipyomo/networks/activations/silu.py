@@ -53,7 +53,7 @@ class SiluBranch(Branch):
     errors = (error(24), error(24, 8), error(48, 24), error(48, 48))
 
     def jet(self, z: FloatArray, order: int) -> tuple[FloatArray, ...]:
-        """Value and derivatives up to `order` at finite `z`."""
+        """Return value and derivatives up to `order` at finite `z`."""
         p, q = logistic(z)
         if order == 0:
             return (z * p,)

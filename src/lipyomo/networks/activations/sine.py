@@ -44,7 +44,7 @@ class SineBranch(Branch):
     errors = (error(0, 8),) * 4
 
     def jet(self, z: FloatArray, order: int) -> tuple[FloatArray, ...]:
-        """Value and derivatives up to `order` at finite `z`."""
+        """Return value and derivatives up to `order` at finite `z`."""
         s, c = sin(z), cos(z)
         around = s, c, -s, -c
         return tuple(around[(self.quarters + k) % 4] for k in range(order + 1))
@@ -57,7 +57,7 @@ class SineBranch(Branch):
     def hull(
         self, order: int, low: FloatArray, high: FloatArray, at_low: FloatArray, at_high: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Least and greatest value of a derivative on intervals, off by its error at most."""
+        """Return the range of a derivative on intervals, off by its error at most."""
         least, greatest = np.minimum(at_low, at_high), np.maximum(at_low, at_high)
         far = ~(np.maximum(np.abs(low), np.abs(high)) <= FAR)
         ends = [np.clip(end, -FAR, FAR) / (2.0 * np.pi) for end in (low, high)]

@@ -39,7 +39,7 @@ class SoftplusBranch(Branch):
     errors = (error(20), error(20), error(41), error(64, 16))
 
     def jet(self, z: FloatArray, order: int) -> tuple[FloatArray, ...]:
-        """Value and derivatives up to `order` at finite `z`."""
+        """Return value and derivatives up to `order` at finite `z`."""
         value = np.maximum(z, 0.0) + log1p(exp(-np.abs(z)))
         if order == 0:
             return (value,)

@@ -35,7 +35,7 @@ class SoftsignBranch(Branch):
         return (0.0, 1.0), (1.0, 0.0), (-2.0, 0.0), (6.0, 0.0)
 
     def jet(self, z: FloatArray, order: int) -> tuple[FloatArray, ...]:
-        """Value and derivatives up to `order` at finite `z`."""
+        """Return value and derivatives up to `order` at finite `z`."""
         r = 1.0 / (1.0 + np.abs(z))
         square, bend = r * r, 2.0 if self.high == 0.0 else -2.0
         return (z * r, square, bend * r * square, 6.0 * square * square)[: order + 1]

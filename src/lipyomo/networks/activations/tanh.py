@@ -80,7 +80,7 @@ class TanhBranch(Branch):
     errors = (error(8), error(24), error(40), error(40, 64))
 
     def jet(self, z: FloatArray, order: int) -> tuple[FloatArray, ...]:
-        """Value and derivatives up to `order` at finite `z`."""
+        """Return value and derivatives up to `order` at finite `z`."""
         t = tanh(z)
         if order == 0:
             return (t,)

@@ -36,7 +36,7 @@ class Linear(Branch):
         return (ends[0], ends[1]), (self.steepness, self.steepness), (0.0, 0.0), (0.0, 0.0)
 
     def jet(self, z: FloatArray, order: int) -> tuple[FloatArray, ...]:
-        """Value and derivatives up to `order` at finite `z`."""
+        """Return value and derivatives up to `order` at finite `z`."""
         zero = np.zeros_like(z)
         return (self.steepness * z, np.full_like(z, self.steepness), zero, zero)[: order + 1]
 

@@ -108,7 +108,7 @@ class PowerPiece(Piece):
         return (error(2 * abs(self.exponent) + 16),) * 4
 
     def jet(self, z: FloatArray, order: int) -> tuple[FloatArray, ...]:
-        """Value and derivatives up to `order` at finite `z`."""
+        """Return value and derivatives up to `order` at finite `z`."""
         found, factor = [], 1.0
         for k in range(order + 1):
             p = self.exponent - k
@@ -153,7 +153,7 @@ class ExpPiece(Piece):
     errors = (error(16),) * 4
 
     def jet(self, z: FloatArray, order: int) -> tuple[FloatArray, ...]:
-        """Value and derivatives up to `order` at finite `z`."""
+        """Return value and derivatives up to `order` at finite `z`."""
         return (exp(z),) * (order + 1)
 
     def ball(self, z: arb) -> tuple[arb, arb]:
@@ -180,7 +180,7 @@ class LogPiece(Piece):
         return np.maximum(low, 1e-300)
 
     def jet(self, z: FloatArray, order: int) -> tuple[FloatArray, ...]:
-        """Value and derivatives up to `order` at finite `z`."""
+        """Return value and derivatives up to `order` at finite `z`."""
         above = z >= 0.5
         inverse = 1.0 / z
         near = np.where(above, z - 1.0, inverse - 1.0)
@@ -246,7 +246,7 @@ class Unbounded(Activation):
         return -np.inf < low <= high < np.inf and piece.low < low and high < piece.high
 
     def _derivative(self, order: int, z: FloatArray) -> FloatArray:
-        """A derivative at `z`; NaN where the function is not defined."""
+        """Return a derivative at `z`; NaN where the function is not defined."""
         z = np.asarray(z, dtype=np.float64)
         with np.errstate(all="ignore"):
             return np.asarray(self.pieces[-1].jet(z, order)[order])
@@ -254,7 +254,7 @@ class Unbounded(Activation):
     def _range(
         self, order: int, low: FloatArray, high: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Ranges on intervals; infinite where these reach a singularity."""
+        """Return ranges on intervals; infinite where these reach a singularity."""
         low, high = np.broadcast_arrays(np.asarray(low, float), np.asarray(high, float))
         least, greatest = np.full(low.shape, -np.inf), np.full(low.shape, np.inf)
         with np.errstate(all="ignore"):

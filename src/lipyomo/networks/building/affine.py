@@ -35,7 +35,7 @@ def _afford(numbers: float) -> None:
 
 
 def widen(matrix: sp.csr_array, columns: int) -> sp.csr_array:
-    """The same rows over `columns` variables (new variables do not occur in old rows)."""
+    """Return the same rows over `columns` variables (new variables do not occur in old rows)."""
     if matrix.shape[1] == columns:
         return matrix
     return sp.csr_array(
@@ -86,7 +86,7 @@ def _relabelled(factor: sp.csr_array, matrix: sp.csr_array) -> sp.csr_array:
 
 
 def matrix_sum_is_exact(a: sp.csr_array, b: sp.csr_array, total: sp.csr_array) -> bool:
-    """Whether ``a + b == total`` holds without rounding."""
+    """Return whether ``a + b == total`` holds without rounding."""
     if total.nnz == a.nnz + b.nnz:
         return True  # no entry has two terms
     if not total.shape[1]:
@@ -156,11 +156,11 @@ class Tensor:
         return self if self.carrier is None else self.carrier.carried(self)
 
     def reshaped(self, shape: tuple[int, ...]) -> Tensor:
-        """The same entries in another shape."""
+        """Return the same entries in another shape."""
         return replace(self, shape=shape)
 
     def take(self, index: IntArray) -> Tensor:
-        """The tensor whose entries are those at the positions `index`, in the shape of `index`."""
+        """Return the tensor of the entries at the positions `index`, in the shape of `index`."""
         flat = index.reshape(-1)
         if flat.size == self.size and np.array_equal(flat, np.arange(self.size)):
             return self.reshaped(index.shape)
@@ -168,11 +168,11 @@ class Tensor:
         return Tensor(self.matrix[flat], self.offset[flat], index.shape, self.carrier)
 
     def broadcast(self, shape: tuple[int, ...]) -> Tensor:
-        """The tensor repeated to `shape` by the usual broadcasting rules."""
+        """Return the tensor repeated to `shape` by the usual broadcasting rules."""
         return self if shape == self.shape else self.take(np.broadcast_to(self.index, shape))
 
     def apply(self, operator: FloatArray | sp.csr_array, shape: tuple[int, ...]) -> Tensor:
-        """A linear map of the flattened tensor, read as a tensor of the given shape."""
+        """Return a linear map of the flattened tensor, read as a tensor of the given shape."""
         exact = self.fresh or (
             product_is_exact(operator, self.matrix)
             and product_is_exact(operator, self.offset[:, None])
@@ -239,7 +239,7 @@ def joined_tensors(parts: list[Tensor], axis: int) -> Tensor:
 
 
 def stack(parts: list[Tensor]) -> Tensor:
-    """The entries of all parts, one after another, as one flat tensor."""
+    """Return the entries of all parts, one after another, as one flat tensor."""
     columns = max(part.matrix.shape[1] for part in parts)
     matrix = sp.csr_array(sp.vstack([widen(part.matrix, columns) for part in parts], format="csr"))
     offset = np.concatenate([part.offset for part in parts])

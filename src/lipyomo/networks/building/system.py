@@ -129,7 +129,7 @@ class System:
         return depth
 
     def used(self) -> BoolArray:
-        """Which units the outputs depend on, shape (n,)."""
+        """Return which units the outputs depend on, shape (n,)."""
         used = np.zeros(self.rows.shape[1], dtype=bool)
         used[self.output.indices] = True
         for units, begin in reversed(list(self._groups())):

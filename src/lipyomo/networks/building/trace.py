@@ -68,7 +68,7 @@ class Trace:
         self._products: dict[int, tuple[Tensor, Tensor]] = {}
 
     def input(self, shape: tuple[int, ...]) -> Tensor:
-        """The network's input as a tensor of the given shape."""
+        """Return the network's input as a tensor of the given shape."""
         budget().charge(ENTRY * self.inputs, f"an input of {self.inputs:,} entries")
         eye = sp.csr_array(sp.eye_array(self.inputs, format="csr"))
         return Tensor(eye, np.zeros(self.inputs), shape, self)
@@ -297,7 +297,7 @@ class Trace:
 
 
 def _are_shares(one: Tensor, other: Tensor) -> bool:
-    """Whether two flat tensors add up to one in each entry."""
+    """Return whether two flat tensors add up to one in each entry."""
     columns = max(one.matrix.shape[1], other.matrix.shape[1])
     left = abs(sp.csr_array(widen(one.matrix, columns) + widen(other.matrix, columns))).sum()
     total = one.offset + other.offset

@@ -167,7 +167,7 @@ class Field(Expression):
         return Field(self._jets, self._names, np.atleast_1d(self._rows[index]))
 
     def d(self, *inputs: int | str) -> Expression:
-        """The partial derivative with respect to inputs, by number or by name."""
+        """Return the partial derivative with respect to inputs, by number or by name."""
         size = self._jets.replay.network.input_dim
         numbers = []
         for one in inputs:
@@ -191,7 +191,7 @@ class Field(Expression):
         return self.d(*numbers)
 
     def _read(self, word: str) -> list[int] | None:
-        """Names of inputs written one after the other."""
+        """Return the names of inputs written one after the other."""
         if not word:
             return []
         for k, one in enumerate(self._names):

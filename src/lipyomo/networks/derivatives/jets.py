@@ -85,7 +85,7 @@ class Jets:
         return constant(self.replay.trace, zeros) if found is None else found
 
     def _product(self, depth: int, blocks: tuple[Several, ...]) -> Tensor:
-        """The product of derivatives of pre-activations."""
+        """Return the product of derivatives of pre-activations."""
         if len(blocks) == 1:
             return self._rise(depth, blocks[0])
         key = depth, blocks

@@ -32,7 +32,7 @@ def constant(trace: Trace, values: FloatArray) -> Tensor:
 
 
 def is_constant(x: Tensor) -> bool:
-    """Whether all entries are constant."""
+    """Return whether all entries are constant."""
     return not x.matrix.nnz
 
 

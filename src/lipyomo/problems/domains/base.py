@@ -228,7 +228,7 @@ class Domain(ABC):
         return np.asarray(free.sum(axis=1)).reshape(-1)
 
     def contains(self, points: npt.ArrayLike, tolerance: float = 0.0) -> BoolArray:
-        """Whether `points` (..., d) lie in the domain, up to `tolerance` in each row."""
+        """Return whether `points` (..., d) lie in the domain, up to `tolerance` in each row."""
         x = real_numbers(points, "the points", DomainError, copy=False)
         if x.shape[-1:] != self.lower.shape:
             raise DomainError(
@@ -276,7 +276,7 @@ class Domain(ABC):
         return [*starts, *(last + share * (center - last) for share in INWARDS[7:]), center]
 
     def holds_inside(self, x: FloatArray) -> bool:
-        """Whether `x` lies strictly inside, decided exactly; frozen inputs must have their values.
+        """Return whether `x` is strictly inside, exactly; frozen inputs must have their values.
 
         Rows in frozen inputs only need not hold strictly.
 
@@ -287,7 +287,7 @@ class Domain(ABC):
         return self.holds(x, strictly=True)
 
     def holds(self, x: FloatArray, strictly: bool = False) -> bool:
-        """Whether `x` lies in the domain, decided exactly; `strictly`, as in `holds_inside`."""
+        """Return whether `x` is in the domain, exactly; `strictly` as in `holds_inside`."""
         moving, parts = ~self.frozen, np.atleast_2d(x)
         below, above = _signs_of(parts, self.lower), _signs_of(parts, self.upper)
         if not ((below >= 0) & (above <= 0)).all():

@@ -75,7 +75,7 @@ class AllSpace(Box):
         super().__init__(-np.inf, np.inf, dimension)
 
     def restrict(self, keep: BoolArray) -> AllSpace:
-        """All of R^k."""
+        """Return all of R^k."""
         return AllSpace(int(np.count_nonzero(keep)))
 
     def describe(self) -> str:

@@ -143,7 +143,7 @@ class NormBall(Domain):
         return np.asarray(self.radius - sizes)
 
     def holds(self, x: FloatArray, strictly: bool = False) -> bool:
-        """Whether `x` lies in ball and clip box, decided exactly."""
+        """Return whether `x` lies in ball and clip box, decided exactly."""
         if not super().holds(x, strictly):
             return False
         away = [-exact(c) for c in self.point.tolist()]
@@ -157,7 +157,7 @@ class NormBall(Domain):
         return bool(room > 0 if strictly else room >= 0)
 
     def contains(self, points: npt.ArrayLike, tolerance: float = 0.0) -> BoolArray:
-        """Whether `points` lie in ball and clip box."""
+        """Return whether `points` lie in ball and clip box."""
         inside = super().contains(points, tolerance)
         return inside & (self.slack(np.asarray(points, dtype=np.float64)) >= -tolerance)
 

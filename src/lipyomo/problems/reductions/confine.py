@@ -80,7 +80,7 @@ def confined(network: Network, domain: Domain) -> Network:
 
 
 def _leads_to_poles(network: Network, boxes: FloatArray) -> bool:
-    """Whether points of the boxes lead to a pole, or where a unit's slope is unbounded."""
+    """Return whether points of the boxes lead to a pole, or where a unit's slope is unbounded."""
     values = np.concatenate([*boxes, 0.5 * boxes[0] + 0.5 * boxes[1]])
     with np.errstate(all="ignore"):
         for layer in network.hidden:

@@ -93,7 +93,7 @@ def _trilu(call: Call) -> Value:
 
 @lowers("CumSum")
 def _cumulative_sum(call: Call) -> Value:
-    """Sums of the entries of an axis up to each of them."""
+    """Return sums of the entries of an axis up to each of them."""
     x, axis = call.tensor(0), int(call.real(1, "the axis").reshape(()))
     budget().charge(2 * NUMBER * x.shape[axis] ** 2, f"sums along {x.shape[axis]:,} entries")
     ones = np.ones((x.shape[axis], x.shape[axis]))

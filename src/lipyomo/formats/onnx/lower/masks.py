@@ -75,7 +75,7 @@ def check_finite(node: GraphNode, arguments: Sequence[Value | None]) -> None:
 
 
 def _takes(node: GraphNode, numbers: Array) -> bool:
-    """Whether a node may read these numbers: finite ones, or those of a mask."""
+    """Return whether a node may read these numbers: finite ones, or those of a mask."""
     if np.isfinite(numbers).all():
         return True
     asks = node.op_type in ("Where", "IsNaN")

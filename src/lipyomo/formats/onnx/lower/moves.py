@@ -52,7 +52,7 @@ def move(call: Call) -> list[Value]:
 
 @lowers("ScatterElements", "ScatterND")
 def scatter(call: Call) -> list[Value]:
-    """The first argument with entries of the third one at constant positions."""
+    """Return the first argument with entries of the third one at constant positions."""
     if call.node.text("reduction", "none") != "none":
         raise call.node.refuse("it reduces what it writes", "export it without a reduction")
     return moved(call, [0, 2])
@@ -73,7 +73,7 @@ def _split(call: Call) -> list[Value]:
 
 @lowers("Identity", constants=True)
 def identity(call: Call) -> Value:
-    """The unchanged argument."""
+    """Return the unchanged argument."""
     return call.value(0)
 
 
@@ -87,7 +87,7 @@ def flatten(call: Call) -> Value:
 
 @lowers("Transpose", constants=True)
 def transpose(call: Call) -> Value:
-    """The axes in another order, backwards by default."""
+    """Return the axes in another order, backwards by default."""
     value, order = call.value(0), call.node.integers("perm")
     if isinstance(value, Tensor):
         return value.take(np.transpose(value.index, order))
@@ -124,7 +124,7 @@ def array_feature_extractor(call: Call) -> list[Value]:
 
 @lowers("Concat")
 def concat(call: Call) -> list[Value]:
-    """All arguments, joined along an axis."""
+    """Return all arguments, joined along an axis."""
     return moved(call, range(len(call.arguments)))
 
 
@@ -136,7 +136,7 @@ def where(call: Call) -> list[Value]:
 
 @lowers("Dropout", constants=True)
 def dropout(call: Call) -> list[Value]:
-    """The unchanged input; training mode is refused."""
+    """Return the unchanged input; training mode is refused."""
     node = call.node
     training = False
     if node.version >= 12 and call.optional(2) is not None:
@@ -229,7 +229,7 @@ def take_or_fill(tensor: Tensor, index: Array, fill: float) -> Tensor:
 
 @lowers("Shape", constants=True)
 def shape_of(call: Call) -> Value:
-    """The shape as a constant: all shapes are known while lowering."""
+    """Return the shape as a constant: all shapes are known while lowering."""
     shape = np.asarray(call.value(0).shape, dtype=np.int64)
     end = call.node.attributes.get("end")
     return shape[
@@ -239,5 +239,5 @@ def shape_of(call: Call) -> Value:
 
 @lowers("Size", constants=True)
 def _size_of(call: Call) -> Value:
-    """The number of entries as a constant."""
+    """Return the number of entries as a constant."""
     return np.asarray(int(np.prod(call.value(0).shape)), dtype=np.int64)

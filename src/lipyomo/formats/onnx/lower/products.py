@@ -175,7 +175,7 @@ def gemm(call: Call) -> Value:
 
 @multiplies("ReduceSumSquare", "ReduceL2")
 def reduce_squares(call: Call) -> Value:
-    """Sum of squares, or its root."""
+    """Return the sum of squares, or its root."""
     x, shape = grouped(call)
     total = sum_of(call.trace.smooth(x, SQUARE), shape)
     return total if call.node.op_type == "ReduceSumSquare" else call.trace.smooth(total, ROOT)

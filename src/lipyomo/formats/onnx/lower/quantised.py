@@ -53,7 +53,7 @@ class StepGrid:
     high: FloatArray
 
     def is_same(self, other: StepGrid) -> bool:
-        """Whether all numbers of two grids are equal."""
+        """Return whether all numbers of two grids are equal."""
         pairs = zip(*(vars(grid).values() for grid in (self, other)), strict=True)
         return all(np.array_equal(a, b) for a, b in pairs)
 

@@ -127,7 +127,7 @@ def _cells(call: Call, gates: int) -> list[tuple[_Cell, bool]]:
 
 @multiplies("RNN", "GRU", "LSTM")
 def recurrent(call: Call) -> list[Value]:
-    """All states, and the last ones."""
+    """Return all states, and the last ones."""
     node, x = call.node, call.tensor(0)
     kind, first = node.op_type, node.integer("layout", 0)
     if first:

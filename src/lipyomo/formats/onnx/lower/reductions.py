@@ -107,7 +107,7 @@ def sum_of(x: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 @lowers("ReduceSum", "ReduceMean", "GlobalAveragePool")
 def reduce_sum(call: Call) -> Value:
-    """Sum or mean; over all spatial axes for global pooling."""
+    """Return the sum or mean; over all spatial axes for global pooling."""
     x, shape = grouped(call)
     total = sum_of(x, shape)
     return total if call.node.op_type == "ReduceSum" else total.scale(1.0 / x.shape[1])
@@ -115,7 +115,7 @@ def reduce_sum(call: Call) -> Value:
 
 @lowers("ReduceL1")
 def reduce_l1(call: Call) -> Value:
-    """Sum of absolute values."""
+    """Return the sum of absolute values."""
     x, shape = grouped(call)
     return sum_of(call.trace.unit(x, -1.0), shape)
 

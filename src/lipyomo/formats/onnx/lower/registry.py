@@ -178,7 +178,7 @@ def lowering_of(node: GraphNode) -> Lowering | None:
 
 
 def takes_constants(node: GraphNode) -> bool:
-    """Whether the function for this node also accepts only constants."""
+    """Return whether the function for this node also accepts only constants."""
     return lowering_of(node) is not None and (node.domain, node.op_type) in _TAKES_CONSTANTS
 
 

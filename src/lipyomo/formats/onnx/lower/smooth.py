@@ -43,7 +43,7 @@ def _units(call: Call, name: str, **parameters: Any) -> Tensor:
 
 @lowers(*PLAIN)
 def _plain(call: Call) -> Value:
-    """An activation without parameters."""
+    """Return an activation without parameters."""
     return _units(call, PLAIN[call.node.op_type])
 
 

@@ -129,5 +129,5 @@ def softmax(call: Call) -> Value:
 
 @multiplies("LogSoftmax")
 def log_softmax(call: Call) -> Value:
-    """The logarithm of a softmax, ``-softplus(log(sum exp(s_l)) - s_i)``."""
+    """Return the logarithm of a softmax, ``-softplus(log(sum exp(s_l)) - s_i)``."""
     return _of_rows(call, lambda trace, rows: _all_there(trace, rows, _logarithms))
