@@ -76,7 +76,7 @@ def affine_bound(run: Run) -> None:
     small = run.problem.reduced.problem
     tables = 8.0 * small.network.input_dim**2 <= LARGE
     if small.network.smooth and small.domain.is_bounded and tables and not run.expired:
-        from lipyomo.search.spaces.boxes.chords import whole_bound
+        from lipyomo.search.spaces.boxes.wide.chords import whole_bound
 
         try:
             run.drop_upper(whole_bound(small, run.clock))

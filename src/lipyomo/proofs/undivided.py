@@ -4,9 +4,9 @@
 same way (`lipyomo.relaxations.semidefinite.chain_root`), so that no matrix is larger than a layer.
 `undivided` returns the bound that the multipliers of a case prove.  `slope_steps` replaces smooth
 units by two-slope ones whose slopes are the ends of the range of the smooth unit's slope
-(`lipyomo.search.spaces.boxes.ranges`).  This is used on unbounded domains, and with too many inputs
-for a tree of boxes.  Its multipliers are computed, rounded and proved like those of any root;
-splits would not help, since pre-activations are not bounded.
+(`lipyomo.search.spaces.boxes.wide.ranges`).  This is used on unbounded domains, and with too many
+inputs for a tree of boxes.  Its multipliers are computed, rounded and proved like those of any
+root; splits would not help, since pre-activations are not bounded.
 """
 
 from __future__ import annotations

@@ -28,8 +28,8 @@ from lipyomo.search.spaces.boxes.bound import (
 )
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion
-from lipyomo.search.spaces.boxes.gradient import enclosed
-from lipyomo.search.spaces.boxes.relax import relaxed
+from lipyomo.search.spaces.boxes.relaxing.gradient import enclosed
+from lipyomo.search.spaces.boxes.relaxing.relax import relaxed
 from lipyomo.search.spaces.boxes.split import cut, halved
 from lipyomo.search.spaces.boxes.values import steepest_pairs
 from lipyomo.search.spaces.bundle import joined

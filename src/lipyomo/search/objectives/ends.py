@@ -1,7 +1,7 @@
 """Bounds of values on boxes and at points, in batches, for maps of values.
 
 The `rows` of boxes refer to the functions f_k, followed by all -f_k.  As boxes are narrow, affine
-bounds are propagated forwards (`lipyomo.search.spaces.boxes.forwards`): compared with
+bounds are propagated forwards (`lipyomo.search.spaces.boxes.relaxing.forwards`): compared with
 back-substitution, a residual of eleven layers takes a seventh of the time and twice the boxes, one
 of three to five layers as many boxes and no more time.
 """
@@ -17,10 +17,10 @@ from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.rounding import gamma
 from lipyomo.base.system.memory import CACHED
 from lipyomo.search.spaces.boxes.bound import Bounded, under
+from lipyomo.search.spaces.boxes.bounding.collapse import between_planes, collapsed
 from lipyomo.search.spaces.boxes.boxes import Boxes
-from lipyomo.search.spaces.boxes.collapse import between_planes, collapsed
 from lipyomo.search.spaces.boxes.context import BoxContext
-from lipyomo.search.spaces.boxes.relax import relaxed
+from lipyomo.search.spaces.boxes.relaxing.relax import relaxed
 
 
 def boxes_over(context: BoxContext, low: FloatArray, high: FloatArray) -> Boxes:

@@ -1,8 +1,8 @@
 """Lie derivatives on boxes: ``grad V(x) . g(x)``, the derivative of V along a field g.
 
 On a box, with v in the range of g, ``grad V(x) . v`` has an affine upper bound in (x, v)
-(`lipyomo.search.spaces.boxes.collapse`), in which v is replaced by the affine functions of x that
-enclose g.  So the error is of second order in the box's width, as it is for constants.
+(`lipyomo.search.spaces.boxes.bounding.collapse`), in which v is replaced by the affine functions of
+x that enclose g.  So the error is of second order in the box's width, as it is for constants.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from lipyomo.relaxations.linear.preactivation import propagate
 from lipyomo.search.engine.protocol import Incumbent
 from lipyomo.search.objectives.context import ValueQuestion
 from lipyomo.search.objectives.smooth import Value, context_of
-from lipyomo.search.spaces.boxes.above import Above
 from lipyomo.search.spaces.boxes.bound import Bounded, under
+from lipyomo.search.spaces.boxes.bounding.above import Above
+from lipyomo.search.spaces.boxes.bounding.collapse import collapsed
 from lipyomo.search.spaces.boxes.boxes import Boxes
-from lipyomo.search.spaces.boxes.collapse import collapsed
 from lipyomo.search.spaces.boxes.context import BoxContext
-from lipyomo.search.spaces.boxes.relax import relaxed
-from lipyomo.search.spaces.boxes.relaxation import Relaxation
+from lipyomo.search.spaces.boxes.relaxing.relax import relaxed
+from lipyomo.search.spaces.boxes.relaxing.relaxation import Relaxation
 
 STEP = float(np.cbrt(UNIT))
 """Step of central differences, relative to the domain's width, which balances truncation and

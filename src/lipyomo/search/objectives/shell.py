@@ -17,10 +17,10 @@ from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.primal.regions.value import value_at
 from lipyomo.search.objectives.field import Along, FieldQuestion, as_units
 from lipyomo.search.objectives.smooth import context_of
-from lipyomo.search.spaces.boxes.above import Above
+from lipyomo.search.spaces.boxes.bounding.above import Above
 from lipyomo.search.spaces.boxes.boxes import Boxes
-from lipyomo.search.spaces.boxes.relax import relaxed
-from lipyomo.search.spaces.boxes.relaxation import Relaxation
+from lipyomo.search.spaces.boxes.relaxing.relax import relaxed
+from lipyomo.search.spaces.boxes.relaxing.relaxation import Relaxation
 
 
 @dataclass(frozen=True, eq=False)

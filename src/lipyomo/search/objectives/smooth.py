@@ -18,11 +18,11 @@ from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.search.engine.protocol import Incumbent
 from lipyomo.search.objectives.context import ValueQuestion
 from lipyomo.search.spaces.boxes.bound import Bounded, under
+from lipyomo.search.spaces.boxes.bounding.collapse import collapsed
 from lipyomo.search.spaces.boxes.boxes import Boxes
-from lipyomo.search.spaces.boxes.collapse import collapsed
 from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion
 from lipyomo.search.spaces.boxes.objective import Asked, Objective
-from lipyomo.search.spaces.boxes.relax import relaxed
+from lipyomo.search.spaces.boxes.relaxing.relax import relaxed
 
 
 class Undirected(Objective[Asked]):

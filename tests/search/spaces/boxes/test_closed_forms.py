@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lipyomo.networks.activations import TwoSlope
-from lipyomo.search.spaces.boxes.closed_forms import Passed
+from lipyomo.search.spaces.boxes.structure.closed_forms import Passed
 
 COUNT = 300
 FORM, GENERAL = Passed(1.0, 1.0), TwoSlope(1.0, 1.0)

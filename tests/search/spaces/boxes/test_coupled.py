@@ -10,10 +10,10 @@ from lipyomo.networks.activations import Sigmoid
 from lipyomo.networks.network import Curve, Layer
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion
-from lipyomo.search.spaces.boxes.coupled import coupled_bounds
-from lipyomo.search.spaces.boxes.ranges import semidefinite_bounds, slopes_on
-from lipyomo.search.spaces.boxes.relax import relaxed
+from lipyomo.search.spaces.boxes.relaxing.relax import relaxed
 from lipyomo.search.spaces.boxes.values import slopes_at
+from lipyomo.search.spaces.boxes.wide.coupled import coupled_bounds
+from lipyomo.search.spaces.boxes.wide.ranges import semidefinite_bounds, slopes_on
 
 INPUTS, UNITS = 80, 8
 
@@ -50,7 +50,7 @@ def test_bounds_are_less_than_those_of_ranges_and_not_below_what_is_attained(kno
 def test_targets_that_memory_has_no_room_for_begin_anew(known, monkeypatch):
     context, layers, bounds = known
     before = coupled_bounds(context, layers, bounds, 0.0, Clock(), lambda upper: None)
-    monkeypatch.setattr("lipyomo.search.spaces.boxes.coupled.KEPT", 0)
+    monkeypatch.setattr("lipyomo.search.spaces.boxes.wide.coupled.KEPT", 0)
     found = coupled_bounds(context, layers, bounds, 0.0, Clock(), lambda upper: None)
     assert found.max() == pytest.approx(before.max(), rel=0.01)
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from lipyomo.search.spaces.boxes.cubics import lines_near
-from lipyomo.search.spaces.boxes.product_sums import products_in_all
-from lipyomo.search.spaces.boxes.stacked import Quadratics
+from lipyomo.search.spaces.boxes.quadratics.cubics import lines_near
+from lipyomo.search.spaces.boxes.quadratics.product_sums import products_in_all
+from lipyomo.search.spaces.boxes.quadratics.stacked import Quadratics
 
 BOXES, COUNT, UNIT = 6, 2, 1e-14
 

@@ -9,11 +9,11 @@ import pytest
 from test_smooth_planes import NAMES, made
 
 from lipyomo.search.spaces.boxes.bound import bounded
+from lipyomo.search.spaces.boxes.bounding.collapse import collapsed
 from lipyomo.search.spaces.boxes.boxes import Boxes
-from lipyomo.search.spaces.boxes.collapse import collapsed
 from lipyomo.search.spaces.boxes.context import BoxContext
-from lipyomo.search.spaces.boxes.on_cubes import QuadraticOnCube
-from lipyomo.search.spaces.boxes.relax import relaxed
+from lipyomo.search.spaces.boxes.quadratics.on_cubes import QuadraticOnCube
+from lipyomo.search.spaces.boxes.relaxing.relax import relaxed
 
 POINTS = 60
 

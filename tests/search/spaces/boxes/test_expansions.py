@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from lipyomo.search.spaces.boxes.expansions import expanded
-from lipyomo.search.spaces.boxes.stacked import Quadratics
+from lipyomo.search.spaces.boxes.quadratics.expansions import expanded
+from lipyomo.search.spaces.boxes.quadratics.stacked import Quadratics
 
 UNIT = 1e-14
 

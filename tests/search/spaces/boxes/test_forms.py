@@ -15,7 +15,7 @@ from lipyomo.formats.onnx import from_model
 from lipyomo.search.spaces.boxes.bound import framed
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion, box_bytes
-from lipyomo.search.spaces.boxes.relax import relaxed
+from lipyomo.search.spaces.boxes.relaxing.relax import relaxed
 
 BOXES, POINTS = 24, 60
 

@@ -12,7 +12,7 @@ from lipyomo import Box, LipschitzProblem, Network
 from lipyomo.formats.onnx import from_model
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion
-from lipyomo.search.spaces.boxes.relax import relaxed
+from lipyomo.search.spaces.boxes.relaxing.relax import relaxed
 
 INPUTS, ROWS, BOXES, POINTS = 3, 5, 24, 40
 

@@ -11,8 +11,8 @@ from graphs import network_of
 from lipyomo import Box, LipschitzProblem, Network
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion
-from lipyomo.search.spaces.boxes.relax import relaxed
-from lipyomo.search.spaces.boxes.relaxation import Relaxation, Relaxed
+from lipyomo.search.spaces.boxes.relaxing.relax import relaxed
+from lipyomo.search.spaces.boxes.relaxing.relaxation import Relaxation, Relaxed
 
 TOKENS, FEATURES, ROWS = 3, 4, 2
 

@@ -17,10 +17,10 @@ from lipyomo.networks.network import Curve, Layer
 from lipyomo.primal.heuristics.evaluate import sampled_norms
 from lipyomo.search.spaces.boxes.bound import bounded
 from lipyomo.search.spaces.boxes.boxes import Boxes
-from lipyomo.search.spaces.boxes.chords import with_chords
 from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion
-from lipyomo.search.spaces.boxes.inputs import HalfSpace, Inputs, Signal, spans
+from lipyomo.search.spaces.boxes.relaxing.inputs import HalfSpace, Inputs, Signal, spans
 from lipyomo.search.spaces.boxes.split import cut
+from lipyomo.search.spaces.boxes.wide.chords import with_chords
 
 
 def tanh_network(seed, inputs=18):

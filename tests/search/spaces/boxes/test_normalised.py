@@ -13,9 +13,9 @@ from lipyomo.formats.onnx import from_model
 from lipyomo.search.spaces.boxes.bound import bounded
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion
-from lipyomo.search.spaces.boxes.normalised import normalised, ranges_of
-from lipyomo.search.spaces.boxes.outputs import output_signals
-from lipyomo.search.spaces.boxes.relax import relaxed
+from lipyomo.search.spaces.boxes.relaxing.normalised import normalised, ranges_of
+from lipyomo.search.spaces.boxes.relaxing.outputs import output_signals
+from lipyomo.search.spaces.boxes.relaxing.relax import relaxed
 from lipyomo.search.spaces.boxes.values import jacobians
 
 INPUTS, BOXES, POINTS = 4, 32, 60

@@ -14,10 +14,10 @@ from lipyomo.networks.network import Curve, Layer
 from lipyomo.problems.reductions.confine import confined
 from lipyomo.search.objectives.smooth import bounded_by_value as value_bounded
 from lipyomo.search.spaces.boxes.bound import bounded, framed, framed_jacobian
+from lipyomo.search.spaces.boxes.bounding.collapse import collapsed
 from lipyomo.search.spaces.boxes.boxes import Boxes
-from lipyomo.search.spaces.boxes.collapse import collapsed
 from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion
-from lipyomo.search.spaces.boxes.relax import relaxed
+from lipyomo.search.spaces.boxes.relaxing.relax import relaxed
 from lipyomo.search.spaces.boxes.values import growth, jacobians, slopes_at
 
 INPUTS, BOXES, KNOWN, POINTS = 3, 48, 4, 60

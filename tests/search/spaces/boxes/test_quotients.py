@@ -11,9 +11,9 @@ from lipyomo import Box, LipschitzProblem, Network
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion
 from lipyomo.search.spaces.boxes.params import Params
-from lipyomo.search.spaces.boxes.quotients import over_powers
+from lipyomo.search.spaces.boxes.quadratics.stacked import Quadratics, pairs_of
+from lipyomo.search.spaces.boxes.relaxing.quotients import over_powers
 from lipyomo.search.spaces.boxes.split import split, split_again, split_up, with_little_left
-from lipyomo.search.spaces.boxes.stacked import Quadratics, pairs_of
 
 BOXES, COUNT, DIMENSION, POINTS = 40, 3, 3, 200
 UNIT = 1e-13

@@ -9,15 +9,15 @@ import pytest
 from test_known_rows import INPUTS, network, some_boxes
 
 from lipyomo import Box, LipschitzProblem
-from lipyomo.search.spaces.boxes.above import Above
 from lipyomo.search.spaces.boxes.bound import bounded
+from lipyomo.search.spaces.boxes.bounding.above import Above
+from lipyomo.search.spaces.boxes.bounding.collapse import collapsed
+from lipyomo.search.spaces.boxes.bounding.majorants import tangents
+from lipyomo.search.spaces.boxes.bounding.second_order import second_order
 from lipyomo.search.spaces.boxes.boxes import Boxes
-from lipyomo.search.spaces.boxes.collapse import collapsed
 from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion
-from lipyomo.search.spaces.boxes.majorants import tangents
 from lipyomo.search.spaces.boxes.params import Params
-from lipyomo.search.spaces.boxes.relax import relaxed
-from lipyomo.search.spaces.boxes.second_order import second_order
+from lipyomo.search.spaces.boxes.relaxing.relax import relaxed
 
 POINTS = 40
 

@@ -14,7 +14,7 @@ from lipyomo import Box, Curve, Layer, LipschitzProblem, Network, activation
 from lipyomo.networks.activations import HALVES
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion
-from lipyomo.search.spaces.boxes.relax import relaxed
+from lipyomo.search.spaces.boxes.relaxing.relax import relaxed
 
 TOKENS = 2
 

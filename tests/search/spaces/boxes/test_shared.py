@@ -10,11 +10,11 @@ from onnx import TensorProto, helper, numpy_helper
 
 from lipyomo import Box, LipschitzProblem
 from lipyomo.formats.onnx import from_model
+from lipyomo.search.spaces.boxes.bounding.shared import jointly
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion
-from lipyomo.search.spaces.boxes.products import Products
-from lipyomo.search.spaces.boxes.relax import relaxed
-from lipyomo.search.spaces.boxes.shared import jointly
+from lipyomo.search.spaces.boxes.relaxing.relax import relaxed
+from lipyomo.search.spaces.boxes.structure.products import Products
 
 INPUTS, ROWS, BOXES, POINTS = 3, 4, 24, 40
 

@@ -16,10 +16,10 @@ from lipyomo.problems.domains import Box, Domain, ball
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.search.spaces.boxes.bound import bounded
 from lipyomo.search.spaces.boxes.boxes import Boxes
-from lipyomo.search.spaces.boxes.chords import chords, with_chords
 from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion
 from lipyomo.search.spaces.boxes.norm import Norm
 from lipyomo.search.spaces.boxes.pipeline import BoxPipeline
+from lipyomo.search.spaces.boxes.wide.chords import chords, with_chords
 
 TANH = Curve(activation("tanh"), range(8))
 
@@ -81,7 +81,7 @@ def test_boxes_whose_known_bounds_are_less_are_not_narrowed(
     def narrowed(*_: object) -> float:
         raise AssertionError("chords are far above what is known")
 
-    monkeypatch.setattr("lipyomo.search.spaces.boxes.chords._narrowed", narrowed)
+    monkeypatch.setattr("lipyomo.search.spaces.boxes.wide.chords._narrowed", narrowed)
     assert (with_chords(context, known, Clock(), 0.0).bounds == known.bounds).all()
 
 

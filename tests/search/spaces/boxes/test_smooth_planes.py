@@ -12,10 +12,10 @@ from lipyomo import Box, LipschitzProblem, Network
 from lipyomo.networks.activations import activation
 from lipyomo.networks.network import Curve, Layer
 from lipyomo.search.spaces.boxes.bound import bounded, framed
+from lipyomo.search.spaces.boxes.bounding.collapse import collapsed
 from lipyomo.search.spaces.boxes.boxes import Boxes
-from lipyomo.search.spaces.boxes.collapse import collapsed
 from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion
-from lipyomo.search.spaces.boxes.relax import relaxed
+from lipyomo.search.spaces.boxes.relaxing.relax import relaxed
 from lipyomo.search.spaces.boxes.values import jacobians
 
 BOXES, KNOWN, POINTS, INPUTS = 60, 5, 100, 3

@@ -12,15 +12,15 @@ from lipyomo import Box, LipschitzProblem, Network
 from lipyomo.base.clock import Clock
 from lipyomo.formats.onnx import from_model
 from lipyomo.search.spaces.boxes.bound import WIDE, bounded
+from lipyomo.search.spaces.boxes.bounding.rows_over_roots import rows_over_roots
 from lipyomo.search.spaces.boxes.boxes import Boxes
-from lipyomo.search.spaces.boxes.chords import with_chords
 from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion
-from lipyomo.search.spaces.boxes.product_sums import SumsOfSignals, sums_of_products
-from lipyomo.search.spaces.boxes.relax import relaxed
-from lipyomo.search.spaces.boxes.rows_over_roots import rows_over_roots
-from lipyomo.search.spaces.boxes.stacked import Quadratics
-from lipyomo.search.spaces.boxes.tails import tail_of
+from lipyomo.search.spaces.boxes.quadratics.product_sums import SumsOfSignals, sums_of_products
+from lipyomo.search.spaces.boxes.quadratics.stacked import Quadratics
+from lipyomo.search.spaces.boxes.relaxing.relax import relaxed
+from lipyomo.search.spaces.boxes.structure.tails import tail_of
 from lipyomo.search.spaces.boxes.values import derivatives_along, jacobians
+from lipyomo.search.spaces.boxes.wide.chords import with_chords
 
 INPUTS, UNITS, BOXES, POINTS = 3, 4, 30, 40
 

@@ -10,20 +10,20 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.rounding import EQUAL, EXACT_TOLERANCE, UNDERFLOW
-from lipyomo.search.spaces.boxes.above import Above
+from lipyomo.search.spaces.boxes.bounding.above import Above
+from lipyomo.search.spaces.boxes.bounding.collapse import collapsed
+from lipyomo.search.spaces.boxes.bounding.confine import ConfinedMaxima, confined_bounds
+from lipyomo.search.spaces.boxes.bounding.rows_over_roots import rows_over_roots
+from lipyomo.search.spaces.boxes.bounding.second_order import second_order
 from lipyomo.search.spaces.boxes.boxes import Boxes, Frame
-from lipyomo.search.spaces.boxes.collapse import collapsed
-from lipyomo.search.spaces.boxes.confine import ConfinedMaxima, confined_bounds
 from lipyomo.search.spaces.boxes.context import BoxContext
 from lipyomo.search.spaces.boxes.euclid import Across, across, euclidean_frame
-from lipyomo.search.spaces.boxes.gradient import Enclosed, enclosed
-from lipyomo.search.spaces.boxes.inputs import Affine
-from lipyomo.search.spaces.boxes.relax import relaxed
-from lipyomo.search.spaces.boxes.relaxation import Relaxation, Relaxed
-from lipyomo.search.spaces.boxes.rows_over_roots import rows_over_roots
-from lipyomo.search.spaces.boxes.second_order import second_order
-from lipyomo.search.spaces.boxes.stacked import ENTRIES
-from lipyomo.search.spaces.boxes.tails import Tail
+from lipyomo.search.spaces.boxes.quadratics.stacked import ENTRIES
+from lipyomo.search.spaces.boxes.relaxing.gradient import Enclosed, enclosed
+from lipyomo.search.spaces.boxes.relaxing.inputs import Affine
+from lipyomo.search.spaces.boxes.relaxing.relax import relaxed
+from lipyomo.search.spaces.boxes.relaxing.relaxation import Relaxation, Relaxed
+from lipyomo.search.spaces.boxes.structure.tails import Tail
 from lipyomo.search.spaces.bundle import joined
 
 WIDE = 64.0

@@ -15,14 +15,14 @@ from lipyomo.base.numerics.rounding import UNDERFLOW, gamma
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.targets import Targets, targets_of
-from lipyomo.search.spaces.boxes.closed_forms import passed_outputs
-from lipyomo.search.spaces.boxes.features import Features, features_of
-from lipyomo.search.spaces.boxes.local_roots import LocalRoots, local_roots_of
 from lipyomo.search.spaces.boxes.params import Params
-from lipyomo.search.spaces.boxes.seen import of_features, rows_seen
-from lipyomo.search.spaces.boxes.stage import Stage
-from lipyomo.search.spaces.boxes.stages import stages_of
-from lipyomo.search.spaces.boxes.tails import Tail, tail_of
+from lipyomo.search.spaces.boxes.structure.closed_forms import passed_outputs
+from lipyomo.search.spaces.boxes.structure.features import Features, features_of
+from lipyomo.search.spaces.boxes.structure.local_roots import LocalRoots, local_roots_of
+from lipyomo.search.spaces.boxes.structure.seen import of_features, rows_seen
+from lipyomo.search.spaces.boxes.structure.stage import Stage
+from lipyomo.search.spaces.boxes.structure.stages import stages_of
+from lipyomo.search.spaces.boxes.structure.tails import Tail, tail_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +69,7 @@ class Structure:
 
     @cached_property
     def carries(self) -> bool:
-        """Whether z and u are propagated as affine forms (`forms.py`), long with many products.
+        """Whether z and u are affine forms (`relaxing/forms.py`), long with many products.
 
         If rows sum more products than there are inputs, they would not improve bounds.
         """
@@ -132,7 +132,7 @@ class BoxContext:
     head : ndarray, shape (m, n_L)
         The last layer's weights on the last stage's outputs.
     unit : float
-        Relative error that covers all sums of products of a bound (see `relax.py`).
+        Relative error that covers all sums of products of a bound (see `relaxing/relax.py`).
     features : Features, optional
         Features on which boxes are defined instead of on the inputs.
     """
@@ -220,7 +220,7 @@ class BoxContext:
 
     @cached_property
     def curved(self) -> bool:
-        """Whether the first layer's units are also relaxed to parabolas (`curves.py`)."""
+        """Whether the first layer's units are also relaxed to parabolas (`relaxing/curves.py`)."""
         if self.params.curved is None or self.structure.multiplies:
             return False
         fewest, most = self.params.curved

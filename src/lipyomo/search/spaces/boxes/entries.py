@@ -20,11 +20,11 @@ from lipyomo.problems.targets import Targets
 from lipyomo.search.engine.protocol import Incumbent
 from lipyomo.search.spaces.boxes.ascent import projected_ascents
 from lipyomo.search.spaces.boxes.bound import Bounded, under
+from lipyomo.search.spaces.boxes.bounding.collapse import collapsed
 from lipyomo.search.spaces.boxes.boxes import Boxes
-from lipyomo.search.spaces.boxes.collapse import collapsed
 from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion
 from lipyomo.search.spaces.boxes.objective import Objective
-from lipyomo.search.spaces.boxes.relax import relaxed
+from lipyomo.search.spaces.boxes.relaxing.relax import relaxed
 from lipyomo.search.spaces.boxes.values import Slopes, derivatives_along, growth, jacobians
 
 

@@ -7,7 +7,7 @@ the Jacobian J(x) has in orthonormal bases that begin with them the blocks
     [ across.J v     rest  ]                      | [ b  c ] |_2
 
 where M, a, b, c bound the norms of the blocks on the box.  M is the affine bound; the others follow
-from affine bounds of the entries of J (`gradient.py`): a and b are O(h), so that they add only
+from affine bounds of the entries of J (`relaxing/gradient.py`): a and b are O(h), and add only
 O(h^2) to M.  For an output in another norm there are no b and c (y is its functional), for another
 input norm no a and c (v is an undecided direction).
 """
@@ -22,7 +22,7 @@ from lipyomo.base.arrays import FloatArray, lengths
 from lipyomo.base.numerics.rounding import EQUAL, gamma
 from lipyomo.search.spaces.boxes.boxes import Boxes, Frame
 from lipyomo.search.spaces.boxes.context import BoxContext
-from lipyomo.search.spaces.boxes.gradient import Enclosed
+from lipyomo.search.spaces.boxes.relaxing.gradient import Enclosed
 from lipyomo.search.spaces.boxes.values import jacobians, steepest_pairs
 
 HALVINGS = int(np.ceil(-np.log2(EQUAL)))

@@ -14,11 +14,11 @@ from lipyomo.search.engine.protocol import Incumbent, OnRootProgress
 from lipyomo.search.spaces.boxes.ascent import ascended
 from lipyomo.search.spaces.boxes.bound import Bounded, bounded, least_bound
 from lipyomo.search.spaces.boxes.boxes import Boxes
-from lipyomo.search.spaces.boxes.chords import with_chords
 from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion
 from lipyomo.search.spaces.boxes.objective import Objective
-from lipyomo.search.spaces.boxes.relax import relaxed
+from lipyomo.search.spaces.boxes.relaxing.relax import relaxed
 from lipyomo.search.spaces.boxes.values import slopes_at
+from lipyomo.search.spaces.boxes.wide.chords import with_chords
 from lipyomo.search.spaces.bundle import joined
 
 
@@ -67,7 +67,7 @@ class Norm(Objective[BoxQuestion]):
         """See `Objective`."""
         context = self.context
         if not context.domain.is_bounded:
-            from lipyomo.search.spaces.boxes.ranges import global_slopes, semidefinite_bounds
+            from lipyomo.search.spaces.boxes.wide.ranges import global_slopes, semidefinite_bounds
 
             bounds = semidefinite_bounds(
                 context,
@@ -118,7 +118,7 @@ class Norm(Objective[BoxQuestion]):
                 whole = self._bounded(with_chords(context, whole, within, cutoff), within)
             return whole
         # imports thirty modules that networks with products on cubes do not need
-        from lipyomo.search.spaces.boxes.ranges import semidefinite_root, slopes_on
+        from lipyomo.search.spaces.boxes.wide.ranges import semidefinite_root, slopes_on
 
         late, clock = clock, clock.part()
         first = whole.take(slice(0, 1))
@@ -147,7 +147,7 @@ class Norm(Objective[BoxQuestion]):
         whole = lowest(whole, root.run(cutoff, clock, report).upper)
         if context.inputs >= context.params.vast and on_cube:
             # it imports SciPy's optimisers, which takes 0.2 to 0.4 s
-            from lipyomo.search.spaces.boxes.coupled import coupled_bounds
+            from lipyomo.search.spaces.boxes.wide.coupled import coupled_bounds
 
             found = coupled_bounds(context, layers, together(whole), cutoff, late, report)
             whole = lowest(whole, found)
