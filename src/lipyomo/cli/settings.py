@@ -56,8 +56,10 @@ def check_kept(arguments: argparse.Namespace) -> None:
     """
     if arguments.resume and arguments.checkpoint is None:
         raise UsageError("--resume needs to know from where.  Remedy: add --checkpoint FILE")
-    if arguments.overwrite and (arguments.resume or arguments.checkpoint is None):
-        raise UsageError("--overwrite is about a checkpoint, and does not go with --resume")
+    if arguments.overwrite and arguments.checkpoint is None:
+        raise UsageError("--overwrite replaces a checkpoint.  Remedy: add --checkpoint FILE")
+    if arguments.overwrite and arguments.resume:
+        raise UsageError("--overwrite and --resume exclude each other.  Remedy: leave one out")
     if arguments.checkpoint is not None:
         check_checkpoint(arguments.checkpoint, arguments.resume, arguments.overwrite)
 
