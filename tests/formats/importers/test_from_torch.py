@@ -250,6 +250,8 @@ def test_an_example_gives_the_shape() -> None:
 def test_the_threshold_of_softplus_is_told() -> None:
     with pytest.warns(SoftplusThreshold, match=r"\('1'\) jumps by 2.1e-09"):
         from_torch(nn.Sequential(nn.Linear(3, 2), nn.Softplus()))
+    with pytest.warns(SoftplusThreshold, match="Softplus jumps by 2.1e-09"):
+        from_torch(Body(nn.functional.softplus), (3,))
 
 
 PRODUCTS = {
@@ -282,6 +284,7 @@ REFUSED = {
     "several": (Body(lambda x: (x, x + 1.0)), (3,), "2 outputs"),
     "divisor": (nn.AvgPool2d(2, divisor_override=3), (1, 4, 4), "disagree"),
     "jump": (nn.Sequential(nn.Linear(3, 2), nn.Softplus(1.0, 3.0)), None, "jumps by 0.049"),
+    "call": (Body(lambda x: nn.functional.softplus(x - 9.0, 1.0, 3.0)), (3,), "jumps by 0.049"),
     "no-shape": (nn.Sequential(nn.Conv2d(1, 1, 3)), None, "input_shape"),
     "wrong-shape": (nn.Sequential(nn.Conv2d(1, 1, 3)), (2, 5, 5), "shape (2, 5, 5)"),
     "two-inputs": (TwoInputs(), (3,), "one input"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -114,15 +114,15 @@ def _check_jumps(module: Module) -> None:
     """Refuse discontinuous activations; a negligible jump of Softplus is a warning."""
     for name, child in module.named_modules():
         jump = _jump(child)
-        if not jump:
-            continue
-        kind = type(child).__name__
-        what = f"PyTorch's {kind} ('{name}') jumps by {jump:.2g} at its threshold"
-        if jump > EXACT_TOLERANCE or kind != "Softplus":
-            raise ImportRefused(
-                f"{what}, so it has no Lipschitz constant", remedy=_CONTINUOUS[kind]
-            )
-        warn_caller(f"{what}; it is imported without", SoftplusThreshold)
+        if jump:
+            _check_jump(type(child).__name__, f" ('{name}')", jump)
+
+
+def _check_jump(kind: str, place: str, jump: float) -> None:
+    what = f"PyTorch's {kind}{place} jumps by {jump:.2g} at its threshold"
+    if jump > EXACT_TOLERANCE or kind != "Softplus":
+        raise ImportRefused(f"{what}, so it has no Lipschitz constant", remedy=_CONTINUOUS[kind])
+    warn_caller(f"{what}; it is imported without", SoftplusThreshold)
 
 
 _CONTINUOUS = {
@@ -138,10 +138,33 @@ def _jump(activation: Module) -> float:
     from torch import nn
 
     if isinstance(activation, nn.Softplus):
-        return float(np.log1p(np.exp(-activation.threshold)) / abs(activation.beta))
+        return _softplus_jump(activation.beta, activation.threshold)
     if isinstance(activation, nn.Threshold):
         return abs(float(activation.value) - float(activation.threshold))
     return max(float(activation.lambd), 0.0) if isinstance(activation, nn.Hardshrink) else 0.0
+
+
+def _softplus_jump(beta: float = 1.0, threshold: float = 20.0) -> float:
+    return float(np.log1p(np.exp(-threshold)) / abs(beta))
+
+
+def _softplus_calls() -> Any:
+    """Return a context that collects, in `jumps`, the jumps of the softplus functions called."""
+    import torch
+    from torch.overrides import TorchFunctionMode
+
+    class Calls(TorchFunctionMode):
+        def __init__(self) -> None:
+            super().__init__()
+            self.jumps: set[float] = set()
+
+        def __torch_function__(self, func: Any, _: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if func is torch.nn.functional.softplus:
+                known = {key: v for key, v in (kwargs or {}).items() if key != "input"}
+                self.jumps.add(_softplus_jump(*args[1:], **known))
+            return func(*args, **(kwargs or {}))
+
+    return Calls()
 
 
 def _first_shape(module: Module) -> tuple[int, ...]:
@@ -179,7 +202,7 @@ def _compare(network: Network, module: Module, shape: tuple[int, ...]) -> None:
     twin = copy.deepcopy(module).double()
     points = np.random.default_rng(0).normal(size=(LOOKS, network.input_dim))
     found = network.forward(points)
-    with torch.no_grad():
+    with torch.no_grad(), _softplus_calls() as calls:
         values = [twin(torch.from_numpy(point.reshape(1, *shape))) for point in points]
     expected = np.array([value.reshape(-1).numpy() for value in values])
     if expected.shape != found.shape:
@@ -187,6 +210,8 @@ def _compare(network: Network, module: Module, shape: tuple[int, ...]) -> None:
             f"the module returns {expected.shape[1]} numbers, the network {found.shape[1]}",
             remedy="please report this module",
         )
+    for jump in calls.jumps - {_jump(child) for child in module.modules()}:
+        _check_jump("Softplus", "", jump)
     scale = 1.0 + np.abs(expected).max()
     difference = float(np.abs(expected - found).max())
     # ONNX keeps slopes and the epsilon of a normalisation in float32, the twin in float64
