@@ -72,3 +72,16 @@ def test_bounds_may_change() -> None:
     assert program.maximise(c).bound == pytest.approx(1.5)
     program.set_bounds(1, 0.0, 1.0)
     assert program.maximise(c).bound == pytest.approx(2.5)
+
+
+def test_a_time_limit_is_that_of_one_run() -> None:
+    rng = np.random.default_rng(0)
+    A, costs = rng.normal(size=(60, 60)), rng.normal(size=(2, 60))
+    program = LinearProgram(-np.ones(60), np.ones(60), A, np.full(60, 0.5), 1e-9)
+    assert program.optimum(costs[0], 0.0) is None
+    first = program.optimum(costs[0])
+    assert first is not None
+    for cost in costs:
+        found = program.optimum(cost, 60.0)
+        assert found is not None
+        assert found[0] <= program.bound(cost)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -217,3 +218,11 @@ def test_a_thin_polytope_has_its_range() -> None:
     domain = Polytope(rows, np.array([1e-6, 0.0]), [-1.0, -1.0], [1.0, 1.0])
     network = random_network(2, (2, 6, 1))
     check(value_range(network, domain), true_range(network, domain, np.ones(1)), 1e-6)
+
+
+def test_programs_of_large_networks_end_with_the_time() -> None:
+    began = time.process_time()
+    found = value_range(random_network(0, (200, 300, 300, 300, 1)), Box(-1, 1, 200), time_limit=1.0)
+    assert time.process_time() - began < 2.5
+    assert found.status == "time_limit"
+    assert found.low[0] < found.low[1] < found.high[0] < found.high[1] < np.inf

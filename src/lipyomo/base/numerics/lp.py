@@ -161,15 +161,19 @@ class LinearProgram:
         end, loose, _ = self._dual_bound(c, self.duals)
         return LPOutcome(np.inf if loose > 0 else end, *found)
 
-    def optimum(self, objective: FloatArray) -> tuple[float, FloatArray] | None:
+    def optimum(
+        self, objective: FloatArray, time_limit: float = math.inf
+    ) -> tuple[float, FloatArray] | None:
         """Return the solver's maximum of ``objective . x`` and its solution, and set `duals`.
 
-        None if the solver finds no optimum.
+        None if the solver finds no optimum, within a time limit in seconds.
         """
         if not self._loaded:
             return None
         statuses = self._highspy.HighsModelStatus
-        known = statuses.kOptimal, statuses.kInfeasible, statuses.kUnbounded
+        known = statuses.kOptimal, statuses.kInfeasible, statuses.kUnbounded, statuses.kTimeLimit
+        clock = self._solver.getRunTime()  # of all runs
+        self._solver.setOptionValue("time_limit", clock + max(time_limit, 0.0))
         columns = np.arange(objective.size, dtype=np.int32)
         self._solver.changeColsCost(objective.size, columns, objective)
         self._run()

@@ -130,10 +130,10 @@ class LeastDistance(PhaseObjective):
                 found.append(replace(node, low=low, high=high))
         return found
 
-    def judged(self, node: ValueNode, best: Incumbent) -> tuple[ValueNode, Incumbent]:
+    def judged(self, node: ValueNode, best: Incumbent, clock: Clock) -> tuple[ValueNode, Incumbent]:
         """See `PhaseObjective`."""
         limit = -self.cutoff(best.value)
-        found = self._program.nearest(node, self._reach_of(node), -node.bound, limit)
+        found = self._program.nearest(node, self._reach_of(node), -node.bound, limit, clock)
         if found.point is not None and found.end < limit:
             best = self.challenged(best, found.point)
         node = replace(node, bound=min(node.bound, -found.end))
@@ -149,9 +149,9 @@ class LeastDistance(PhaseObjective):
 
         return reach
 
-    def _on_piece(self, piece: ValueNode, best: Incumbent) -> Incumbent:
+    def _on_piece(self, piece: ValueNode, best: Incumbent, clock: Clock) -> Incumbent:
         reach, least = self._reach_of(piece), self._nearest.least
-        found = self._program.nearest(piece, reach, least, -best.value)
+        found = self._program.nearest(piece, reach, least, -best.value, clock)
         return best if found.point is None else self.challenged(best, found.point)
 
     def challenged(self, best: Incumbent, point: FloatArray) -> Incumbent:

@@ -71,7 +71,7 @@ class PhaseObjective(ABC):
         return list(nodes)
 
     @abstractmethod
-    def judged(self, node: ValueNode, best: Incumbent) -> tuple[ValueNode, Incumbent]:
+    def judged(self, node: ValueNode, best: Incumbent, clock: Clock) -> tuple[ValueNode, Incumbent]:
         """Solve a node's program; return the node with bound and branching, and the incumbent."""
 
     @abstractmethod
@@ -79,16 +79,16 @@ class PhaseObjective(ABC):
         """Return the better of an incumbent and a point near the given one."""
 
     @abstractmethod
-    def _on_piece(self, piece: ValueNode, best: Incumbent) -> Incumbent:
+    def _on_piece(self, piece: ValueNode, best: Incumbent, clock: Clock) -> Incumbent:
         """Improve the incumbent by the program of the piece that contains it."""
 
-    def polished(self, whole: ValueNode, best: Incumbent) -> Incumbent:
+    def polished(self, whole: ValueNode, best: Incumbent, clock: Clock) -> Incumbent:
         """Improve the incumbent by going from piece to piece, each time to a piece's best point."""
         for _ in range(self.question.params.steps):
-            if best.point is None:
+            if best.point is None or clock.expired:
                 break
             before = best
-            best = self._on_piece(region_of(self.context, whole, best.point), before)
+            best = self._on_piece(region_of(self.context, whole, best.point), before, clock)
             if not best.value > before.value:
                 break
         return best
@@ -122,9 +122,9 @@ class Largest(PhaseObjective):
         """See `PhaseObjective`."""
         return min(float(node.upper[self.context.aim]), self._program.twins.largest)
 
-    def judged(self, node: ValueNode, best: Incumbent) -> tuple[ValueNode, Incumbent]:
+    def judged(self, node: ValueNode, best: Incumbent, clock: Clock) -> tuple[ValueNode, Incumbent]:
         """See `PhaseObjective`."""
-        found = self._program.highest(node)
+        found = self._program.highest(node, clock)
         if found.point is not None:
             best = self.challenged(best, found.point)
         bound = min(node.bound, float(node.upper[self.context.aim]), found.end)
@@ -134,8 +134,8 @@ class Largest(PhaseObjective):
         """See `PhaseObjective`."""
         return self.question.challenged(best, point)
 
-    def _on_piece(self, piece: ValueNode, best: Incumbent) -> Incumbent:
-        x, found = best.point, self._program.highest(piece)
+    def _on_piece(self, piece: ValueNode, best: Incumbent, clock: Clock) -> Incumbent:
+        x, found = best.point, self._program.highest(piece, clock)
         if found.point is not None and x is not None:
             for step in (1.0, 1.0 + 1e-6):  # on the piece's boundary, or slightly beyond
                 best = self.challenged(best, x + step * (found.point - x))

@@ -85,7 +85,7 @@ class ValuePipeline(Pipeline[ValueNode, ValueTask]):
             return Root(Outcome(closed=self.cutoff(self.best.value), best=self.best))
         whole = [replace(node, bound=objective.top(node)) for node in whole]
         on_progress(upper=whole[0].bound)
-        self.best = objective.polished(whole[0], self.best)
+        self.best = objective.polished(whole[0], self.best, clock)
         return Root(self.adopt(self.bounded(whole, self.best, clock)))
 
     def plan(self, nodes: Sequence[ValueNode], travels: bool) -> ValueTask:
@@ -115,7 +115,7 @@ class ValuePipeline(Pipeline[ValueNode, ValueTask]):
             if clock.expired:  # no time for its program: the parent's bound holds
                 judged = chosen(self._objective.context, node)
             else:
-                judged, best = self._objective.judged(node, best)
+                judged, best = self._objective.judged(node, best, clock)
             if judged.bound > self.cutoff(best.value) and judged.splits:
                 children.append(judged)
             else:  # without unstable units rounding may leave a bound above the cutoff

@@ -16,6 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray, IntArray
+from lipyomo.base.clock import Clock
 from lipyomo.base.numerics.lp import LinearProgram
 from lipyomo.base.numerics.rounding import CLOSED, EQUAL, UNIT, gamma
 from lipyomo.base.system.memory import BATCH
@@ -78,24 +79,29 @@ class NodeProgram:
         self._whole = Reach.of(domain)
         self._program: LinearProgram | None = None
 
-    def highest(self, node: ValueNode) -> Answer:
+    def highest(self, node: ValueNode, clock: Clock) -> Answer:
         """Bound the largest value of the aim's pre-activation, without its bias."""
         form = self._system.form(node.phases)
         node = self._with_all_signs(node)
         known = self._region.rows(form, node)
         rows, shift, error = self._rows(form, known, node.phases)
         reach = replace(self._whole, low=node.low, high=node.high)
-        point, proof = self._largest(rows, reach)
-        if point is None:  # the node has no interior, or the solver failed
+        point, proof = self._largest(rows, reach, clock)
+        if point is None and not clock.expired:  # the node has no interior, or the solver failed
             if self._region.examine(form, node).empty:
                 return Answer(-np.inf)
-            point, proof = self._largest(rows, reach, elastic=True)
+            point, proof = self._largest(rows, reach, clock, elastic=True)
         bound = _value(rows.proved(reach, proof), shift, error)
         units, scores = self._violations(form, known, point, proof.duals)
         return Answer(bound, None if point is None else point[: form.inputs], units, scores)
 
     def nearest(
-        self, node: ValueNode, reach_of: Callable[[float], Reach], start: float, limit: float
+        self,
+        node: ValueNode,
+        reach_of: Callable[[float], Reach],
+        start: float,
+        limit: float,
+        clock: Clock,
     ) -> Answer:
         """Bound the distance at which the aim's pre-activation reaches zero from below.
 
@@ -110,13 +116,14 @@ class NodeProgram:
             Returns the inputs within a distance.
         start, limit : float
             A known lower bound of the distance, and the largest distance that matters.
+        clock : Clock
         """
         form = self._system.form(node.phases)
         known = self._region.rows(form, self._with_all_signs(node))
         rows, shift, error = self._rows(form, known, node.phases)
         found, at = Answer(start), limit
         for _ in range(self._params.newton):
-            point, proof = self._largest(rows, reach_of(at), elastic=True)
+            point, proof = self._largest(rows, reach_of(at), clock, elastic=True)
             if point is None:
                 return found
             units, scores = self._violations(form, known, point, proof.duals)
@@ -127,7 +134,8 @@ class NodeProgram:
                 break
             if step <= EQUAL * limit and at <= further:
                 # slightly beyond, by less than the tolerance, the value is positive
-                beyond, _ = self._largest(rows, reach_of(further * (1.0 + CLOSED / 2.0)), True)
+                nearby = reach_of(further * (1.0 + CLOSED / 2.0))
+                beyond, _ = self._largest(rows, nearby, clock, elastic=True)
                 if beyond is not None:
                     found = replace(found, point=beyond[: form.inputs])
                 break
@@ -232,7 +240,7 @@ class NodeProgram:
     # -- programs ----------------------------------------------------------------------------------
 
     def _largest(
-        self, rows: ReachRows, reach: Reach, elastic: bool = False
+        self, rows: ReachRows, reach: Reach, clock: Clock, elastic: bool = False
     ) -> tuple[FloatArray | None, Proof]:
         """Maximise the costs; return the maximiser (None if the solver fails) and multipliers.
 
@@ -240,11 +248,12 @@ class NodeProgram:
         they are infeasible, and its multipliers prove this.
         """
         if reach.norm == "l1":
-            return self._in_cross(rows, reach, elastic)
+            return self._in_cross(rows, reach, clock, elastic)
         if reach.norm == "l2":
             return largest_in_ball(rows, reach, elastic, self._params)
         A, b = rows.within(reach)
-        point, duals = self._solved(A, b, *rows.box(reach), rows.cost, len(rows.b) * elastic)
+        soft = len(rows.b) * elastic
+        point, duals = self._solved(A, b, *rows.box(reach), rows.cost, clock, soft)
         return point, Proof(duals, np.zeros(reach.low.size))
 
     def _solved(
@@ -254,6 +263,7 @@ class NodeProgram:
         least: FloatArray,
         most: FloatArray,
         cost: FloatArray,
+        clock: Clock,
         elastic: int = 0,
     ) -> tuple[FloatArray | None, FloatArray]:
         """Return the optimum and row duals of ``max cost . w, A w <= b, least <= w <= most``.
@@ -279,13 +289,13 @@ class NodeProgram:
             self._program = LinearProgram(low, high, A, b, EQUAL)
         else:
             self._program.load(low, high, A, b)
-        found = self._program.optimum(cost)
+        found = self._program.optimum(cost, clock.left)
         if found is None:
             return None, np.zeros(len(b))
         return middle + half * found[1][: half.size], self._program.duals * (top / sizes)
 
     def _in_cross(
-        self, rows: ReachRows, reach: Reach, elastic: bool
+        self, rows: ReachRows, reach: Reach, clock: Clock, elastic: bool
     ) -> tuple[FloatArray | None, Proof]:
         """Do the same in an l1 ball."""
         assert reach.point is not None
@@ -305,6 +315,7 @@ class NodeProgram:
             least,
             np.maximum(most, 0.0),
             costs,
+            clock,
             len(rows.b) * elastic,
         )
         rest = (c - A.T @ duals[:-1])[:d]
