@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from itertools import pairwise
 
 import numpy as np
@@ -380,3 +381,17 @@ def test_boxes_around_common_kinks_may_shrink_until_widths_underflow():
     found = lipyomo.solve(LipschitzProblem(network, Box(-1e-50, 1e-50, 1)), time_limit=20)
     assert found.lower <= found.upper
     assert found.status in ("exact", "precision")
+
+
+def test_samples_of_large_networks_end_with_the_time():
+    rng, sizes = np.random.default_rng(0), (200, 150, 150)
+    kinds = [Curve(activation("tanh"), np.arange(150))]
+    hidden = [
+        Layer(rng.normal(size=(n, d)) / np.sqrt(d), rng.normal(size=n), curves=kinds)
+        for d, n in pairwise(sizes)
+    ]
+    network = Network([*hidden, Layer(rng.normal(size=(1, 150)), np.zeros(1))])
+    began = time.process_time()
+    found = lipyomo.smoothness(network, Box(0, 1, 200), time_limit=1.0)
+    assert time.process_time() - began < 4.0
+    assert 0.0 < found.lower < found.upper < np.inf

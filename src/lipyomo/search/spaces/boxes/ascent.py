@@ -92,6 +92,10 @@ def projected_ascents(
     return x, values
 
 
+FEW = 4
+"""Points whose norms are computed between two looks at the clock."""
+
+
 def smooth_incumbent(
     problem: LipschitzProblem,
     rng: np.random.Generator,
@@ -119,7 +123,12 @@ def smooth_incumbent(
         context = BoxContext.of(BoxQuestion(small))
     except MethodError:  # too many vertices for ascents
         points = small.domain.sample(rng, evaluations or Params().samples)
-        return _best(problem, points, sampled_norms(small, points), clock)
+        values = sampled_norms(small, points[:FEW])
+        for at in range(FEW, len(points), FEW):
+            if clock.expired:
+                break
+            values = np.append(values, sampled_norms(small, points[at : at + FEW]))
+        return _best(problem, points[: len(values)], values, clock)
     params = context.params
     starts = params.starts if evaluations is None else max(1, evaluations // params.steps)
     points, values = ascended(context, small.domain.sample(rng, starts), clock)
