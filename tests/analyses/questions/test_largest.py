@@ -10,6 +10,7 @@ from scipy.optimize import linprog
 
 import lipyomo
 from lipyomo import Box, LipschitzProblem, Network, networks
+from lipyomo.analyses.questions import values
 from lipyomo.analyses.questions.largest import LargestValue, largest_value
 from lipyomo.base.clock import Clock
 from lipyomo.base.errors import LipyomoError, NormError
@@ -150,3 +151,15 @@ def test_a_range_whose_ends_contradict_each_other_is_not_exact() -> None:
     assert fine.ended(Clock()).status is Status.EXACT
     assert crossed.ended(Clock()).status is Status.CONTRADICTION
     assert not crossed.is_exact
+
+
+def test_a_network_is_reduced_once_for_all_of_its_outputs(monkeypatch) -> None:
+    calls, before = [], values.exactly
+    monkeypatch.setattr(values, "exactly", lambda *case: calls.append(case) or before(*case))
+    problem = LipschitzProblem(random_network(1, (2, 4, 3)), Box(-1, 1, 2))
+    found = largest_value(problem)
+    assert len(calls) == 1
+    points = problem.domain.sample(np.random.default_rng(0), 1000)
+    assert found.upper >= np.abs(problem.network.forward(points)).max()
+    assert largest_value(problem).upper == found.upper
+    assert len(calls) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Unpack
 
 import numpy as np
@@ -143,6 +144,11 @@ def least_value(
     return -found.upper, found.counters.get(NODES, 0)
 
 
+@lru_cache(maxsize=1)  # the functionals of a network are asked about in turn
+def _reduced(network: Network, domain: Domain) -> Reduction:
+    return exactly(network, domain)
+
+
 @dataclass(frozen=True, eq=False)
 class _Ready:
     """A network and a domain without frozen inputs.
@@ -185,7 +191,7 @@ class _Ready:
         if network.needs_ranges:
             network = confined(network, domain)
         check_magnitudes(network, domain, row[None])
-        reduced = exactly(network, domain)
+        reduced = _reduced(network, domain)
         if not reduced.moving.any() or not reduced.network.linked[row != 0].any():
             return cls(network, reduced, domain, row, 0.0, seed, constant=True)
         domain = domain if reduced.moving.all() else domain.restrict(reduced.moving)
