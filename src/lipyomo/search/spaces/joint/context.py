@@ -151,7 +151,7 @@ class Params:
     least_width: float = 2.0**-10
     trial: int = 256
     pause: float = 1.0
-    share: float = 0.2
+    share: float = 0.1
     ahead: float = 8.0
     best: int = 128
     starts: int = 32
