@@ -171,7 +171,7 @@ def grid(
     if math.prod(numbers) > most:
         raise DomainError(
             f"{math.prod(numbers):,} cells of {size} inputs are more than the memory takes, "
-            f"{most:,.0f}.  Remedy: fewer cells, or a smaller box"
+            f"{most:,.0f}.  Remedy: fewer cells"
         )
     edges = []
     for axis, count in zip(which, numbers, strict=True):

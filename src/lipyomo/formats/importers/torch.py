@@ -14,7 +14,7 @@ from lipyomo.base.numerics.rounding import EXACT_TOLERANCE
 from lipyomo.base.system.extras import need
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.formats.importers.exporting import eagerly, exported, still_copy, uncompiled
-from lipyomo.formats.onnx.gates import SoftplusThreshold
+from lipyomo.formats.onnx.gates import SoftplusThreshold, softplus_jump
 from lipyomo.formats.onnx.importing import from_model
 from lipyomo.networks.network import Network
 from lipyomo.problems.problem import LOOKS
@@ -138,14 +138,15 @@ def _jump(activation: Module) -> float:
     from torch import nn
 
     if isinstance(activation, nn.Softplus):
-        return _softplus_jump(activation.beta, activation.threshold)
+        return _jump_of(activation.beta, activation.threshold)
     if isinstance(activation, nn.Threshold):
         return abs(float(activation.value) - float(activation.threshold))
     return max(float(activation.lambd), 0.0) if isinstance(activation, nn.Hardshrink) else 0.0
 
 
-def _softplus_jump(beta: float = 1.0, threshold: float = 20.0) -> float:
-    return float(np.log1p(np.exp(-threshold)) / abs(beta))
+def _jump_of(beta: float = 1.0, threshold: float = 20.0) -> float:
+    """Return the jump of a softplus, with the default values of PyTorch."""
+    return softplus_jump(1.0 / abs(beta), threshold)
 
 
 def _softplus_calls() -> Any:
@@ -161,7 +162,7 @@ def _softplus_calls() -> Any:
         def __torch_function__(self, func: Any, _: Any, args: Any = (), kwargs: Any = None) -> Any:
             if func is torch.nn.functional.softplus:
                 known = {key: v for key, v in (kwargs or {}).items() if key != "input"}
-                self.jumps.add(_softplus_jump(*args[1:], **known))
+                self.jumps.add(_jump_of(*args[1:], **known))
             return func(*args, **(kwargs or {}))
 
     return Calls()

@@ -414,6 +414,11 @@ def _clip(argument: Expanded, *limits: Expanded) -> Expanded | None:
     return {Term(0, Function.of("clip", _times(argument, 1 / top))): top}
 
 
+def softplus_jump(factor: float, threshold: float) -> float:
+    """Return by how much ``factor * softplus(z)`` exceeds ``factor * z`` at a threshold of z."""
+    return factor * float(np.logaddexp(0.0, -threshold))
+
+
 def _above(first: Expanded, second: Expanded) -> Expanded | None:
     """``first > second``."""
     return _function("above")(_sum(first, _times(second, Fraction(-1))))
@@ -430,7 +435,7 @@ def _where(condition: Expanded, high: Expanded, low: Expanded) -> Expanded | Non
     margin = _sum(argument, _times(beyond, Fraction(-1)))
     if (above.function.name, term.function.name) != ("above", "softplus") or set(margin) != {ONE}:
         return None
-    jump = float(abs(factor)) * math.log1p(math.exp(-float(abs(margin[ONE]))))
+    jump = softplus_jump(float(abs(factor)), float(abs(margin[ONE])))
     if high != _times(argument, factor) or margin[ONE] < 0 or jump > EXACT_TOLERANCE:
         return None
     return {Term(0, Function(CUT, term.function.argument)): factor}

@@ -123,9 +123,9 @@ def smooth_incumbent(
         context = BoxContext.of(BoxQuestion(small))
     except MethodError:  # too many vertices for ascents
         points = small.domain.sample(rng, evaluations or Params().samples)
-        values = sampled_norms(small, points[:FEW])
-        for at in range(FEW, len(points), FEW):
-            if clock.expired:
+        values = np.zeros(0)
+        for at in range(0, len(points), FEW):
+            if at and clock.expired:  # there is some point in any case
                 break
             values = np.append(values, sampled_norms(small, points[at : at + FEW]))
         return _best(problem, points[: len(values)], values, clock)

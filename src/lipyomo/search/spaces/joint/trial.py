@@ -6,7 +6,7 @@ How fast either search closes the gap shows only after a while.  Bisecting all e
 2^d times as many boxes, and reduces the error of the bounds by about the same factor each time.  So
 the logarithms of the gaps are assumed to fall by the same amount whenever the time is multiplied by
 the same factor, as between the last two looks.  Time is CPU time here: with wall-clock time on a
-busy machine, the wrong search has won.  Boxes get a fifth of the time, so that no more is lost;
+busy machine, the wrong search has won.  Boxes get a tenth of the time, so that no more is lost;
 while their gap is the wider one and falls more slowly, they get less and less.  The first look
 waits until all 2^d boxes are affordable, roughly: 16 seconds for ten inputs, one for up to six.
 """

@@ -5,7 +5,7 @@ The expected score is learnt from the features and scores of previous splits
 children's drops with fixed multipliers, averaged over all nodes in which the unit was open: this
 order, which hardly changes from node to node, needs several times fewer nodes than the node's own.
 
-Branching rules are kept in a table; a `Question` names the one to use.
+Branching rules are kept in a table; a `PhaseQuestion` names the one to use.
 """
 
 from __future__ import annotations

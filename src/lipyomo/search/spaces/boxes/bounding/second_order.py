@@ -21,7 +21,7 @@ with one direction, and terms of different units cancel before they are bounded.
 is worse than planes.
 
 Rounding is covered as in `collapse.py`: the absolute terms of a sum are counted a few times more
-than it has operations that `Context.unit` does not cover.
+than it has operations that `BoxContext.unit` does not cover.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ This costs as much as evaluating a few points, whereas substituting rows back th
 here; they are of second order in the width of the box with either method.
 
 Rounding.  All sums here are over one layer: each has an error of at most unit times the sum of its
-terms' sizes (`Context.unit` covers longer ones), which is added to the radius at each layer.
+terms' sizes (`BoxContext.unit` covers longer ones), which is added to the radius at each layer.
 """
 
 from __future__ import annotations
