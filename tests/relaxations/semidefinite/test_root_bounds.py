@@ -20,7 +20,6 @@ from lipyomo.problems.domains import AllSpace
 from lipyomo.problems.norms import CrossOutput, L1Output, L2Output, LinfOutput, OutputNorm
 from lipyomo.problems.operator_norm import operator_norm
 from lipyomo.problems.targets import Targets
-from lipyomo.relaxations.linear.pairs import Pairs, pair_matrices
 from lipyomo.relaxations.semidefinite.bounder import Bounder, inherited, shaped
 from lipyomo.relaxations.semidefinite.choice import kernel_for, shared_kernel, step_costs
 from lipyomo.relaxations.semidefinite.dense import DenseKernel
@@ -212,13 +211,6 @@ def test_units_that_see_nothing_do_no_harm(norm: str) -> None:
     assert best <= upper <= 1.3 * best
 
 
-PAIRS = Pairs(
-    np.array([0, 1, 2, 7, 3]),
-    np.array([1, 7, 9, 8, 4]),
-    np.array([True, False, True, False, False]),
-)
-
-
 def wide_form(seed: int) -> tuple[NodeForm, SizedForm]:
     network = random_network(seed, (120, 6, 5, 1))
     system = UnitSystem(network, np.eye(1), AllSpace(120))
@@ -243,32 +235,6 @@ def test_wide_kernels_agree_with_the_dense_one(direct: bool) -> None:
         assert proved == pytest.approx(wide.value, rel=1e-7)
 
 
-def test_products_of_pairs_bound_the_patterns_that_pairs_allow() -> None:
-    """Above every such pattern, below the bound of all patterns, and proved."""
-    for seed in range(4):
-        network = random_network(seed, (120, 6, 5, 1))
-        form, sized = wide_form(seed)
-        d, c = form.inputs, form.objective[0]
-        alone = minimise(WideKernel(form.rows, c, d), tolerance=1e-5)
-        kernel = WideKernel(form.rows, c, d, pairs=PAIRS)
-        found = minimise(kernel, tolerance=1e-5)
-        assert alone is not None
-        assert found is not None
-        assert found.value < alone.value
-        y, order = found.multipliers, kernel.order
-        products = pair_matrices(PAIRS, y[order:], len(form.rows))
-        matrix = VerifiedMatrix(sized, y[:d], y[d:order], products)
-        proved = bound_from(matrix, np.array([0]), y[:d], False)
-        assert proved == pytest.approx(found.value, rel=1e-7)
-        best = 0.0
-        for phases in completions(open_phases(network)):
-            on = flat(phases) == 1
-            if not (on[PAIRS.first] & (on[PAIRS.second] == PAIRS.exclusive)).any():
-                value = operator_norm(network.jacobian(to_pattern(phases)), "linf", LinfOutput())
-                best = max(best, value.value)
-        assert best <= proved * (1 + 1e-12)
-
-
 def test_newton_systems_are_those_of_the_barrier_function() -> None:
     """Gradients and Hessians of all kernels against differences of the function itself."""
     form, _ = wide_form(1)
@@ -280,13 +246,10 @@ def test_newton_systems_are_those_of_the_barrier_function() -> None:
         DenseKernel(form.rows, objective[0], d, False),
         WideKernel(rows, c, 8, direct=True),
         WideKernel(rows, c, 8, direct=False),
-        WideKernel(rows, c, 8, True, PAIRS),
-        WideKernel(rows, c, 8, False, PAIRS),
     ):
         y, mu = kernel.start(), 0.3
         assert y is not None
         y = 1.3 * y
-        y[y.size - kernel.free :] = 0.02 * np.cos(np.arange(kernel.free))
 
         def merit(y: FloatArray, kernel=kernel, mu=mu) -> float:  # type: ignore[no-untyped-def]
             factor = kernel.factor(y)
@@ -309,7 +272,7 @@ def test_newton_systems_are_those_of_the_barrier_function() -> None:
 
 
 def test_slopes_are_those_of_the_barrier_function_in_logarithms() -> None:
-    """All kernels without free multipliers, shared multipliers included."""
+    """All kernels, shared multipliers included."""
     form, _ = wide_form(1)
     d, rows, c = form.inputs, form.rows, form.objective[0]
     few = np.vstack([c, np.roll(c, 1)])
@@ -439,33 +402,15 @@ def test_descents_approach_and_then_converge() -> None:
     assert not short.steps
 
 
-def test_descents_end_where_multipliers_of_pairs_have_no_centre() -> None:
-    """Products that exclude a unit altogether make up for each other, however large they are."""
-    for seed in range(3):
-        form, _ = wide_form(seed)
-        others = np.arange(1, len(form.rows))
-        first, second = np.zeros(2 * others.size, dtype=int), np.tile(others, 2)
-        pairs = Pairs(first, second, np.arange(first.size) < others.size)
-        kernel = WideKernel(form.rows, form.objective[0], form.inputs, pairs=pairs)
-        found = minimise(kernel)
-        alone = minimise(WideKernel(form.rows, form.objective[0], form.inputs))
-        assert found is not None
-        assert alone is not None
-        assert found.iterations < 25  # twice as many where points have to be strictly central
-        assert found.value < alone.value
-
-
 def test_reach_is_the_distance_to_the_boundary() -> None:
     form, _ = wide_form(2)
     d, c = form.inputs, form.objective[0]
     for kernel in (
         DenseKernel(form.rows, c, d, False),
         WideKernel(form.rows, c, d),
-        WideKernel(form.rows, c, d, pairs=PAIRS),
     ):
         y = kernel.start()
         assert y is not None
-        y[y.size - kernel.free :] = 0.1 * y[d:].min(initial=1.0, where=y[d:] > 0)
         step = -y * np.linspace(0.0, 1.0, y.size)
         reach = kernel.reach(kernel.factor(y), y, step)
         assert kernel.factor(y + 0.9 * reach * step) is not None

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lipyomo.relaxations.linear.pairs import Pairs
 from lipyomo.relaxations.semidefinite import wide
 from lipyomo.relaxations.semidefinite.descent import minimise
 from lipyomo.relaxations.semidefinite.params import PARAMS
@@ -15,7 +14,7 @@ from lipyomo.relaxations.semidefinite.single import fits_single, solved_in_singl
 from lipyomo.relaxations.semidefinite.wide import WideKernel
 
 
-def kernel_of(seed: int, pairs: Pairs | None = None) -> WideKernel:
+def kernel_of(seed: int) -> WideKernel:
     """Two layers of five and four units behind twelve inputs."""
     rng = np.random.default_rng(seed)
     rows = rng.standard_normal((9, 21)) / 3.0
@@ -24,18 +23,12 @@ def kernel_of(seed: int, pairs: Pairs | None = None) -> WideKernel:
     rows[5:, 17:] = 0.0
     objective = np.zeros(21)
     objective[17:] = rng.standard_normal(4)
-    return WideKernel(rows, objective, 12, direct=True, pairs=pairs)
+    return WideKernel(rows, objective, 12, direct=True)
 
 
-PAIRS = Pairs(np.array([0, 1, 2]), np.array([3, 4, 4]), np.array([True, False, True]))
-
-
-@pytest.mark.parametrize("pairs", [None, PAIRS])
 @pytest.mark.parametrize("share", [0.1, 1e-3])
-def test_steps_are_those_of_double_precision(
-    pairs: Pairs | None, share: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kernel = kernel_of(0, pairs)
+def test_steps_are_those_of_double_precision(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = kernel_of(0)
     y = kernel.start()
     assert y is not None
     factor = kernel.factor(y)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from lipyomo import Box, LipschitzProblem, Network
+from lipyomo import Box, LipschitzProblem, Network, Settings, solve
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.networks.phases import LEFT, RIGHT
+from lipyomo.relaxations.cascade import QUICK, Cascade
 from lipyomo.relaxations.linear.preactivation import preactivation_bounds
 from lipyomo.relaxations.semidefinite.bounder import Bounder
 from lipyomo.relaxations.semidefinite.switched_bounds import PartBounds, SwitchedMinimum
 from lipyomo.search.engine import Engine
 from lipyomo.search.spaces.phases.context import PhaseContext, PhaseQuestion
-from lipyomo.search.spaces.phases.pipeline import PhasePipeline
+from lipyomo.search.spaces.phases.params import Params
+from lipyomo.search.spaces.phases.pipeline import PhasePipeline, pipeline_for
 
 
 def drawn(sizes: tuple[int, ...], seed: int, scale: float = 1.0) -> Network:
@@ -105,7 +108,7 @@ def test_joined_directions(sizes: tuple[int, ...]) -> None:
         problem = LipschitzProblem(network, Box(-1.0, 1.0, sizes[0]), output_norm="linf")
         context = PhaseContext.of(PhaseQuestion(problem))
         given = context.system, context.targets, context.system.root_phases()
-        joined = context.with_bounder(Bounder(*given, join=True))
+        joined = replace(context, bounder=Bounder(*given, join=True))
         for sides in ({}, {1: True, 3: False}):
             (found,) = lowered(problem, joined, sides)
             assert found.signs is not None
@@ -157,3 +160,17 @@ def test_checkpoints_know_of_switches() -> None:
         Engine(first, Clock()).run()
         second.decode(first.encode([]))
         assert bool(second.encode([])["switched"]) == by
+
+
+@pytest.mark.parametrize("many", [1, 1000])
+def test_roots_of_many_unstable_units_have_switches(many: int) -> None:
+    """If they take long enough to be bounded step by step."""
+    problem = LipschitzProblem(drawn((5, 8, 7, 2), 7), Box(-0.5, 0.5, 5), output_norm="linf")
+    problem = problem.reduced.problem
+    cascade = Cascade(problem, preactivation_bounds(problem.network, problem.domain))
+    cascade.run(QUICK)
+    params = Params(long_root=0.0, many=many)
+    pipeline = pipeline_for(problem, Settings(), None, cascade, params=params)
+    found = Engine(pipeline, Clock()).run()
+    assert pipeline.recipe().question.switched == (many == 1)
+    assert found.upper == pytest.approx(solve(problem, "bnb").upper, rel=1e-6)

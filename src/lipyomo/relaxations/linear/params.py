@@ -17,10 +17,7 @@ class Params:
         Weight of the earlier directions in the next step; without it trained networks take 1.2
         times the nodes.
     steps : int
-        Dual ascent steps for bounds that are computed once, for pairs of units and for models:
-        tightness against time.
-    pair_work : float
-        Limit of multiplications in the search for pairs; the most promising are tried first.
+        Dual ascent steps for bounds that are computed once, for models: tightness against time.
     lp_units : int
         Number of unstable units up to which ``auto`` solves linear programs: tightness against
         time.
@@ -32,7 +29,6 @@ class Params:
     rate: float = 0.12
     momentum: float = 0.7
     steps: int = 20
-    pair_work: float = 2e8
     lp_units: int = 150
     seconds: float = 2.0
 

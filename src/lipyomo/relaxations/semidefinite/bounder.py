@@ -11,9 +11,7 @@ import numpy as np
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.problems.affine.system import FlatPhases, NodeForm, UnitSystem
 from lipyomo.problems.targets import Targets
-from lipyomo.relaxations.linear.pairs import Pairs
 from lipyomo.relaxations.semidefinite.choice import Ball, kernel_for, shared_kernel, wide_kernel
-from lipyomo.relaxations.semidefinite.dense import DenseKernel
 from lipyomo.relaxations.semidefinite.descent import minimise
 from lipyomo.relaxations.semidefinite.kernel import Kernel, State
 from lipyomo.relaxations.semidefinite.params import PARAMS
@@ -21,7 +19,6 @@ from lipyomo.relaxations.semidefinite.proportional import minimise_in_proportion
 from lipyomo.relaxations.semidefinite.prove import Exclusion, Prover
 from lipyomo.relaxations.semidefinite.shared import SharedKernel
 from lipyomo.relaxations.semidefinite.signs import in_free_inputs, joined_multipliers
-from lipyomo.relaxations.semidefinite.wide import WideKernel
 
 
 @dataclass(frozen=True)
@@ -81,8 +78,6 @@ class Bounder:
         The ball of functionals, for a target that stands for all of them.
     join : bool, optional
         Whether to join the inputs whose partial derivatives have a fixed sign under `phases`.
-    pairs : Pairs, optional
-        Pairs of units that exclude each other under `phases`; their products tighten the bounds.
     """
 
     def __init__(
@@ -92,17 +87,11 @@ class Bounder:
         phases: FlatPhases | None = None,
         ball: Ball = "l2",
         join: bool = False,
-        pairs: Pairs | None = None,
     ) -> None:
         self.targets, self._ball = targets, ball
         self._seen = system.starts[1] if system.depth else system.tangents.input_dim
         self._given = system, targets, phases, ball, join
-        self.prover = Prover(*self._given, pairs)
-
-    def with_pairs(self, pairs: Pairs | None) -> Bounder:
-        """Return the bounder with products of these pairs."""
-        same = pairs is None and self.prover.pairs is None
-        return self if same else Bounder(*self._given, pairs)
+        self.prover = Prover(*self._given)
 
     @property
     def value_errors(self) -> FloatArray:
@@ -134,10 +123,8 @@ class Bounder:
         """Convert multipliers of inputs joined by `known` to inputs joined by `signs`."""
         if signs is None:
             return multipliers
-        known, pairs = self.prover.joining(target, known), self.prover.pairs
-        products = 0 if pairs is None else int(np.count_nonzero(pairs.within(units)))
-        head = multipliers.size - units.size - products
-        zeta = joined_multipliers(multipliers[:head], signs, known)
+        head = multipliers.size - units.size
+        zeta = joined_multipliers(multipliers[:head], signs, self.prover.joining(target, known))
         return np.concatenate([zeta, multipliers[head:]])
 
     def kernel(self, form: NodeForm, target: int, signs: FloatArray | None = None) -> Kernel:
@@ -154,17 +141,16 @@ class Bounder:
             rows, objectives = in_free_inputs(rows, signs), in_free_inputs(objectives, signs)
         if self.targets.whole_ball and objectives.any():
             return kernel_for(rows, objectives, inputs, euclidean, self._ball)
-        pairs = None if self.prover.pairs is None else self.prover.pairs.among(form.units)
-        return kernel_for(rows, objectives[max(row, 0)][None], inputs, euclidean, pairs=pairs)
+        return kernel_for(rows, objectives[max(row, 0)][None], inputs, euclidean)
 
     def shared(self, form: NodeForm, targets: IntArray) -> SharedKernel | None:
         """Return the kernel of several targets with the same multipliers.
 
         None if there is only one target, or for targets of single inputs or of balls of
-        functionals, or with pairs.
+        functionals.
         """
         whole = not self.targets.by_column and not self.targets.whole_ball
-        if targets.size < 2 or not whole or self.prover.pairs is not None:
+        if targets.size < 2 or not whole:
             return None
         rows, objectives, inputs = self._narrowed(form)
         objectives = objectives[self.targets.rows[targets]]
@@ -199,7 +185,7 @@ class Bounder:
         signs = self.prover.joining(target)
         zeta = zeta if signs is None else joined_multipliers(zeta, signs)
         zeta = shaped(zeta, kernel.inputs, kernel.euclidean)
-        return np.concatenate([zeta, lam, np.zeros(kernel.free)])
+        return np.concatenate([zeta, lam])
 
     def minimise(
         self,
@@ -235,8 +221,8 @@ class Bounder:
             None if no definite matrix was found.
         """
         kernel = self.kernel(form, target, signs)
-        start = None if warm is None else self.inherited(kernel, form, *warm)
-        wide = None if start is None or kernel.free else wide_kernel(kernel, self._seen)
+        start = None if warm is None else inherited(kernel, form, *warm)
+        wide = None if start is None else wide_kernel(kernel, self._seen)
         if start is not None and wide is not None:
             found = minimise_in_proportion(wide, start, aim, steps, stop)
             if found is not None:
@@ -270,56 +256,6 @@ class Bounder:
         y, signs = found.state.multipliers, found.signs
         proved = self.prover.exclude(form, found.target, y, tries, signs)
         return [(c.position, c.on, float(b)) for c, b in zip(tries, proved, strict=True)]
-
-    def takes_pairs(self, form: NodeForm, target: int) -> bool:
-        """Whether the kernel of a target can use products of pairs of units."""
-        if form.units.size < PARAMS.paired:
-            return False
-        kernel = self.kernel(form, target)
-        return isinstance(kernel, WideKernel) and wide_kernel(kernel, self._seen) is None
-
-    def best_pairs(self, form: NodeForm, warm: dict[int, FloatArray], pairs: Pairs) -> Pairs:
-        """Select the pairs whose products lower the targets' bounds most, to first order.
-
-        The derivative with respect to the multiplier of a pair is an entry of the moments
-        ``x x^T + mu C^{-1}`` at a central point.
-
-        Parameters
-        ----------
-        form : NodeForm
-        warm : dict of int to ndarray
-            Multipliers of targets for exactly this form.
-        pairs : Pairs
-            By unit numbers.
-        """
-        most = 2 * max(form.units.size // len(warm), PARAMS.paired // 2)
-        places = pairs.among(form.units)
-        chosen = np.zeros(pairs.count, dtype=bool)
-        inside = np.flatnonzero(pairs.within(form.units))
-        for target, y in warm.items():
-            kernel = self.kernel(form, target)
-            if isinstance(kernel, DenseKernel) and not kernel.euclidean:
-                kernel = WideKernel(kernel.rows, kernel.objective, kernel.inputs)
-            factor = kernel.factor(y)
-            if factor is None or not isinstance(kernel, WideKernel):
-                continue
-            root = np.sqrt(y[kernel.inputs :])
-            moments = kernel.moments(factor, y, places) * root[places.first] * root[places.second]
-            gain = np.abs(moments)
-            chosen[inside[np.argsort(-gain, kind="stable")[:most]]] = True
-        return pairs[chosen]
-
-    def inherited(
-        self, kernel: Kernel, form: NodeForm, units: IntArray, old: FloatArray
-    ) -> FloatArray:
-        """Restrict the multipliers `old` of `units` to the units that are open in `form`."""
-        pairs = self.prover.pairs
-        if pairs is None:
-            return inherited(kernel, form, units, old)
-        before = pairs.within(units)
-        split = old.size - int(np.count_nonzero(before))
-        kept = old[split:][pairs[before].within(form.units)]
-        return np.concatenate([inherited(kernel, form, units, old[:split]), kept])
 
 
 def shaped(zeta: FloatArray, inputs: int, euclidean: bool) -> FloatArray:

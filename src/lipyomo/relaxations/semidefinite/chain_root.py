@@ -30,8 +30,8 @@ from lipyomo.relaxations.semidefinite.chain_proof import Layered, proved_chain_b
 from lipyomo.relaxations.semidefinite.choice import root_cost
 
 _CHEAPER = 2.0
-"""Factor by which a step must be cheaper than with one matrix, as that one can use products of
-pairs, and its multipliers are warm starts for the tree."""
+"""Factor by which a step must be cheaper than with one matrix, whose multipliers are warm starts
+for the tree."""
 _LONG = 1.0
 """Predicted seconds of one matrix below which chains are not considered."""
 LAYERS = 3

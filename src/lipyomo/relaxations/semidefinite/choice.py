@@ -20,7 +20,6 @@ from lipyomo.base.clock import seconds_of
 from lipyomo.base.system.memory import LARGE
 from lipyomo.base.system.threads import blas_threads, usable_cores
 from lipyomo.problems.targets import Targets
-from lipyomo.relaxations.linear.pairs import Pairs
 from lipyomo.relaxations.semidefinite.dense import DenseKernel
 from lipyomo.relaxations.semidefinite.ellipsoids import closed_form_cost
 from lipyomo.relaxations.semidefinite.kernel import Kernel
@@ -99,7 +98,6 @@ def kernel_for(
     inputs: int,
     euclidean: bool,
     ball: Ball = "vertices",
-    pairs: Pairs | None = None,
 ) -> Kernel:
     """Return the cheapest kernel for a form.
 
@@ -112,17 +110,11 @@ def kernel_for(
     euclidean : bool
     ball : {'vertices', 'l2', 'l1'}, optional
         The ball of functionals.
-    pairs : Pairs, optional
-        Pairs of units, by positions; only wide kernels can use them.
     """
     if euclidean and inputs > len(rows) + len(objectives):
         rows, objectives, inputs = rotated(rows, objectives, inputs)
     if ball != "vertices":
         return SpectralKernel(rows, objectives, inputs, euclidean, separate=ball == "l1")
-    if pairs is not None and pairs.count:
-        costs = step_costs(inputs, len(rows), 0, euclidean)
-        direct = costs["direct"] <= costs["conjugate"]
-        return WideKernel(rows, objectives[0], inputs, direct, pairs)
     return _single(rows, objectives[0], inputs, euclidean)
 
 

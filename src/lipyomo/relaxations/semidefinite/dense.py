@@ -177,7 +177,6 @@ class DenseKernel:
 
     outputs = 0
     rank_one = True
-    free = 0
 
     def __init__(
         self,

@@ -60,7 +60,7 @@ class _Point:
 
 def _at(kernel: Kernel, y: FloatArray) -> _Point | None:
     """Evaluate multipliers; None if C is not positive definite."""
-    if not y[: y.size - kernel.free].min() > 0:
+    if not y.min() > 0:
         return None
     factor = kernel.factor(y)
     return None if factor is None else _Point(kernel, y, factor, *kernel.terms(factor, y))
@@ -293,19 +293,7 @@ class Descent:
         y = best.multipliers
         point = _Point(kernel, y, best.factor, *kernel.terms(best.factor, y))
         mu = PARAMS.first_mu * (point.tau + point.quarter) / kernel.order
-        memory = None if kernel.free else Memory()
-        return cls(kernel, point, best, done=False, tolerance=tolerance, mu=mu, memory=memory)
-
-    def extended(self, kernel: Kernel) -> Descent:
-        """Continue the descent with a kernel of more free multipliers, which start at zero."""
-        if self.best is None:
-            return self
-        start = np.concatenate([self.best.multipliers, np.zeros(kernel.free - self.kernel.free)])
-        longer = Descent.begun(kernel, self.tolerance, start=start)
-        if longer.best is None or longer.done:
-            return longer
-        best = replace(longer.best, iterations=self.best.iterations)
-        return replace(longer, best=best, mu=self.mu, seconds=self.seconds)
+        return cls(kernel, point, best, done=False, tolerance=tolerance, mu=mu, memory=Memory())
 
     @property
     def approaching(self) -> bool:
@@ -380,8 +368,7 @@ class Descent:
             return replace(self, done=True)
         step, decrement = system.step(mu)
         now = self
-        # further centring would gain little compared to mu times the order; and if multipliers of
-        # pairs can compensate each other without limit, no point is exactly central
+        # further centring would gain little compared to mu times the order
         if decrement < max(PARAMS.coarse * kernel.order, 1.0) * mu:
             if self.last - point.value < self.fallen * self.tolerance * point.value:
                 return replace(self, done=True)

@@ -95,8 +95,6 @@ class Kernel(Protocol):
         Whether the ball of inputs is Euclidean (equal zeta) or the cube.
     order : int
         Size of C.
-    free : int
-        Number of last multipliers without a sign constraint: those of pairs of units.
     rank_one : bool
         Whether the bound is that of one functional, so that `primal` approximates a tangent.
     """
@@ -106,7 +104,6 @@ class Kernel(Protocol):
     outputs: int
     euclidean: bool
     order: int
-    free: int
     rank_one: bool
 
     def factor(self, y: FloatArray) -> Factor | None:
@@ -129,8 +126,8 @@ class Kernel(Protocol):
     def slopes(self, factor: Factor, y: FloatArray, x: FloatArray, mu: float) -> FloatArray:
         """Return derivatives of the barrier function by the logarithms of the multipliers.
 
-        They have the shape of a step and cost a fraction of `system`.  For kernels without free
-        multipliers; `x` is one primal, or several as columns, whose moments are added up.
+        They have the shape of a step and cost a fraction of `system`.  `x` is one primal, or
+        several as columns, whose moments are added up.
         """
 
     def expand(self, step: FloatArray) -> FloatArray:

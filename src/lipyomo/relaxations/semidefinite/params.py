@@ -54,13 +54,9 @@ class Params:
     shares : int
         Number of multipliers of a block tried in closed form: the midpoints of equal parts of the
         range that keeps C definite (eleven are 0 to 1.8 % tighter).
-    paired : int
-        Number of unstable units from which on products of pairs pay: with 64, networks of Chen et
-        al. take half as many nodes again with them, and twice the time.  At least this number of
-        pairs may be chosen, or twice the number of unstable units if that is more.
     usual_steps : int
-        Usual number of Newton steps from a closed form.  Time must be left for this number of steps
-        before products of pairs are searched for, and of first steps before points are.
+        Usual number of Newton steps from a closed form.  Time must be left for this number of first
+        steps before points are searched for.
     single : int
         Order of C from which on Newton steps of wide kernels are computed in single precision.
     newton : float
@@ -83,7 +79,6 @@ class Params:
     power: float = 16.0
     krylov: int = 20
     shares: int = 5
-    paired: int = 128
     usual_steps: int = 20
     single: int = 512
     newton: float = 5.0

@@ -18,12 +18,10 @@ from lipyomo.networks.phases import OPEN
 from lipyomo.problems.affine.signal import SizeSignal, UnitMap, carry
 from lipyomo.problems.affine.system import FlatPhases, NodeForm, UnitSystem, steepest
 from lipyomo.problems.targets import Targets
-from lipyomo.relaxations.linear.pairs import Pairs, pair_matrices
 from lipyomo.relaxations.semidefinite.choice import Ball
 from lipyomo.relaxations.semidefinite.columns import column_bounds
 from lipyomo.relaxations.semidefinite.signs import FixedSigns, joined_form
 from lipyomo.relaxations.semidefinite.verify import (
-    Products,
     SizedForm,
     VerifiedMatrix,
     bound_from,
@@ -56,8 +54,6 @@ class Prover:
         The ball of functionals of a target that stands for all of them.
     join : bool, optional
         Whether inputs whose partial derivatives have a fixed sign under `phases` may be joined.
-    pairs : Pairs, optional
-        Pairs of units that exclude each other under `phases`; each open pair has a multiplier.
 
     Attributes
     ----------
@@ -65,7 +61,6 @@ class Prover:
         Bounds of the rounding errors of the functionals' gradients under any such pattern.
     signs : FixedSigns or None
         Signs by which inputs may be joined; multipliers then are those of the joined form.
-    pairs : Pairs
     """
 
     def __init__(
@@ -75,10 +70,8 @@ class Prover:
         phases: FlatPhases | None = None,
         ball: Ball = "l2",
         join: bool = False,
-        pairs: Pairs | None = None,
     ) -> None:
         self._system, self._targets, self._ball = system, targets, ball
-        self.pairs = pairs
         self._phases = system.root_phases() if phases is None else phases
         network, d = system.network, system.tangents.input_dim
         self._place = np.cumsum(self._phases == OPEN) - 1
@@ -144,13 +137,13 @@ class Prover:
         signs : ndarray, shape (d,), optional
             Signs by which inputs are joined; by default those of the whole problem.
         """
-        sized, zeta, lam, grouped, products = self._sized(form, target, multipliers, signs)
+        sized, zeta, lam, grouped = self._sized(form, target, multipliers, signs)
         whole = self._targets.whole_ball
         rows = np.arange(len(form.objective)) if whole else self._targets.rows[[target]]
         weights = None
         if whole and self._ball == "l1":
             weights = multipliers[: multipliers.size - lam.size][: len(rows)]
-        matrix = VerifiedMatrix(sized, zeta, lam, products)
+        matrix = VerifiedMatrix(sized, zeta, lam)
         return bound_from(matrix, rows, zeta, grouped, weights)
 
     def all_bounds(self, form: NodeForm, target: int, multipliers: FloatArray) -> FloatArray:
@@ -159,7 +152,7 @@ class Prover:
         Infinite where the proof fails.
         """
         targets = self._targets
-        sized, zeta, lam, grouped, products = self._sized(form, target, multipliers)
+        sized, zeta, lam, grouped = self._sized(form, target, multipliers)
         own = targets.by_column or targets.whole_ball
         if own or sized.inputs < form.inputs:  # the multipliers apply to this target only
             found = np.full(targets.count, np.inf)
@@ -167,7 +160,7 @@ class Prover:
                 found = self._by_column(column_bounds(self.sized(form), lam))
             found[target] = min(found[target], self.bound(form, target, multipliers))
             return found
-        matrix = VerifiedMatrix(sized, zeta, lam, products)
+        matrix = VerifiedMatrix(sized, zeta, lam)
         return bounds_from(matrix, targets.rows, zeta, grouped)
 
     def exclude(
@@ -188,7 +181,7 @@ class Prover:
         ndarray, shape (len(tries),)
             Infinite where the proof fails.
         """
-        sized, zeta, lam, grouped, products = self._sized(form, target, multipliers, signs)
+        sized, zeta, lam, grouped = self._sized(form, target, multipliers, signs)
         row, d = int(self._targets.rows[target]), sized.inputs
         objective = np.repeat(sized.objective[row][None], len(tries), axis=0)
         sizes = np.repeat(sized.objective_size[row][None], len(tries), axis=0)
@@ -207,7 +200,7 @@ class Prover:
             objective_size=sizes,
             rounding=sized.rounding + 4 * UNIT_ROUNDOFF,
         )
-        matrix = VerifiedMatrix(changed, zeta, lam, products)
+        matrix = VerifiedMatrix(changed, zeta, lam)
         return bounds_from(matrix, np.arange(len(tries)), zeta, grouped)
 
     def _by_column(self, entries: FloatArray) -> FloatArray:
@@ -236,22 +229,16 @@ class Prover:
         target: int,
         multipliers: FloatArray,
         signs: FloatArray | None = None,
-    ) -> tuple[SizedForm, FloatArray, FloatArray, bool, Products | None]:
-        """Return a target's form, zeta, lambda, whether all zeta are equal, and products."""
+    ) -> tuple[SizedForm, FloatArray, FloatArray, bool]:
+        """Return a target's form, zeta, lambda, and whether all zeta are equal."""
         sized = self.sized(form)
         if self._targets.by_column:
             sized = sized.seeing(self._targets.columns[[target]])
-        count, products = form.units.size, None
-        pairs = None if self.pairs is None else self.pairs.among(form.units)
-        if pairs is not None and pairs.count:
-            split = multipliers.size - pairs.count
-            products = pair_matrices(pairs, multipliers[split:], count)
-            multipliers = multipliers[:split]
-        signs = self.joining(target, signs)
+        count, signs = form.units.size, self.joining(target, signs)
         if signs is not None and multipliers.size - count < sized.inputs:
             sized = joined_form(sized, signs)
         head, lam = multipliers[: multipliers.size - count], multipliers[multipliers.size - count :]
         grouped = self._targets.norm == "l2" and not self._targets.by_column
         d = sized.inputs
         zeta = np.full(d, head[-1]) if grouped else head[head.size - d :]
-        return sized, zeta, lam, grouped, products
+        return sized, zeta, lam, grouped

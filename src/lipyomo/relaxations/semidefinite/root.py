@@ -26,7 +26,6 @@ from lipyomo.problems.operator_norm import operator_norm
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.targets import Targets, targets_of
 from lipyomo.relaxations.cascade import Cascade
-from lipyomo.relaxations.linear.pairs import Pairs
 from lipyomo.relaxations.semidefinite.bounder import Bounder, Minimum, shaped
 from lipyomo.relaxations.semidefinite.choice import Ball, RootCost, root_cost, threads_for
 from lipyomo.relaxations.semidefinite.descent import Descent
@@ -35,7 +34,6 @@ from lipyomo.relaxations.semidefinite.ellipsoids import (
     blocks,
     closed_forms,
 )
-from lipyomo.relaxations.semidefinite.params import PARAMS
 
 
 def semidefinite_targets(problem: LipschitzProblem) -> Targets:
@@ -81,7 +79,6 @@ class RootBounds:
     Attributes
     ----------
     bounder : Bounder
-        Includes products of pairs, once these were found.
     form : NodeForm
     upper : ndarray, shape (T,)
         Proved bounds.
@@ -194,7 +191,6 @@ class RootBounds:
         clock: Clock | None = None,
         report: Report | None = None,
         closed_only: bool = False,
-        find: Callable[[], Pairs] | None = None,
     ) -> RootBounds:
         """Lower the bounds until the largest one is minimal, or at most `cutoff`, or time is up.
 
@@ -208,11 +204,8 @@ class RootBounds:
             Called with `value` whenever it has improved.
         closed_only : bool, optional
             Whether to compute the bounds in closed form only.
-        find : callable, optional
-            Finds pairs of units that exclude each other.  It is called at most once, when the bound
-            has begun to fall slowly: before that, cheaper steps without the products gain more.
         """
-        return _Lowering(cutoff, clock or Clock(), report or _unheard, closed_only, find).run(self)
+        return _Lowering(cutoff, clock or Clock(), report or _unheard, closed_only).run(self)
 
     def begun(
         self,
@@ -278,21 +271,7 @@ class RootBounds:
         outer = np.zeros(0)
         if targets.whole_ball:
             outer = np.sqrt(np.maximum(np.diagonal(found.gram), 1e-300))
-        pairs = self.bounder.prover.pairs
-        count = 0 if pairs is None else pairs.among(self.form.units).count
-        return np.concatenate([outer, scale, found.lam, np.zeros(count)])
-
-    def paired(self, pairs: Pairs) -> RootBounds:
-        """Add the products of the most promising pairs, given the current multipliers."""
-        chosen = self.bounder.best_pairs(self.form, self.multipliers, pairs)
-        if not chosen.count:
-            return self
-        bounder = self.bounder.with_pairs(chosen)
-        descents = {
-            target: descent.extended(bounder.kernel(self.form, target))
-            for target, descent in self.descents.items()
-        }
-        return replace(self, bounder=bounder, descents=descents, finished=frozenset())
+        return np.concatenate([outer, scale, found.lam])
 
 
 @dataclass(frozen=True)
@@ -303,7 +282,6 @@ class _Lowering:
     clock: Clock
     report: Report
     closed_only: bool = False
-    find: Callable[[], Pairs] | None = None
 
     def run(self, root: RootBounds) -> RootBounds:
         """Compute closed forms, lower all bounds together, then one after the other."""
@@ -362,7 +340,7 @@ class _Lowering:
 
     def _one_by_one(self, root: RootBounds) -> RootBounds:
         """Lower the largest bound, one target after the other."""
-        find, done = self.find, set(root.finished)
+        done = set(root.finished)
         while True:
             worst = int(np.argmax(root.upper))
             if worst in done or root.upper[worst] <= self.cutoff:
@@ -375,19 +353,14 @@ class _Lowering:
             if descent is None:
                 return replace(root, stopped=True)
             if not self.closed_only:
-                enough = partial(self._enough, root, find is not None)
-                descent = descent.lowered(self._aim(root, worst), enough, patient=True)
+                late = partial(self._late, root)
+                descent = descent.lowered(self._aim(root, worst), late, patient=True)
             seconds = root.seconds if self.closed_only else root.seconds.after(descent)
             root = replace(root, descents={**root.descents, worst: descent}, seconds=seconds)
             if descent.best is None:
                 done.add(worst)
                 continue
             root = root.proved(worst, descent.best.multipliers, self.report)
-            if find is not None and (descent.centred or descent.done):
-                asked, find = find, None
-                if self._takes_pairs(root, worst):
-                    root, done = root.paired(asked()), set()
-                    continue
             # a target that meets its aim and is still the worst would be chosen forever
             stuck = descent.value <= self._aim(root, worst) and root.upper[worst] >= root.value
             if self.closed_only or descent.done or stuck:
@@ -411,10 +384,6 @@ class _Lowering:
         others = float(np.delete(root.upper, target).max(initial=0.0))
         return max(self.cutoff, others) * (1.0 - EXACT_TOLERANCE)
 
-    def _enough(self, root: RootBounds, pairing: bool, descent: Descent) -> bool:
-        """Whether to interrupt a descent: to add products of pairs, or because time is up."""
-        return (pairing and descent.centred) or self._late(root, descent)
-
     def _late(self, root: RootBounds, descent: Descent) -> bool:
         """Whether there is no time for a descent's next step and a proof; curtails the clock."""
         near, cost, seconds = descent.approaching, root.cost, root.seconds
@@ -426,11 +395,6 @@ class _Lowering:
             self.clock.curtail()
         return late
 
-    def _takes_pairs(self, root: RootBounds, target: int) -> bool:
-        """Whether products of pairs can be used, and steps with them fit into the time left."""
-        cost = PARAMS.usual_steps * root.cost.step
-        return self.clock.fits(cost) and root.bounder.takes_pairs(root.form, target)
-
 
 def tighten_root(
     root: RootBounds,
@@ -438,7 +402,6 @@ def tighten_root(
     clock: Clock,
     report: Report | None = None,
     cutoff: float = 0.0,
-    find: Callable[[], Pairs] | None = None,
 ) -> RootBounds:
     """Run the first semidefinite steps, the joint stage of the cascade, then the other steps.
 
@@ -453,11 +416,9 @@ def tighten_root(
         Called with proved bounds of all targets.
     cutoff : float, optional
         Bounds at or below it need not be lowered.
-    find : callable, optional
-        Finds pairs of units that exclude each other, if their products can be used.
     """
     root = root.begun(cutoff, clock, report)
     cascade.tighten(root.upper)
     cascade.run(("joint",))
     root = root.with_known(cascade.bounds_of(root.targets))
-    return root.run(cutoff, clock, report, find=find)
+    return root.run(cutoff, clock, report)

@@ -31,7 +31,6 @@ class SharedKernel:
     """
 
     outputs = 0
-    free = 0
     rank_one = False
 
     def __init__(self, kernel: DenseKernel | WideKernel, objectives: FloatArray) -> None:

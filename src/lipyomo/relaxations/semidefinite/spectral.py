@@ -46,7 +46,6 @@ class SpectralKernel:
     """
 
     rank_one = False
-    free = 0
 
     def __init__(
         self,

@@ -22,7 +22,6 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.linalg.lapack import dpotrf, dtrtri
 
 from lipyomo.base.arrays import FloatArray, IntArray, lengths
@@ -84,9 +83,6 @@ def powers(sizes: FloatArray) -> FloatArray:
     """Return powers of two near ``1 / sqrt(size)``, one for zero; scaling by them is exact."""
     exponents = np.frexp(np.where(sizes > 0.0, sizes, 1.0))[1]
     return np.asarray(np.ldexp(1.0, -(exponents // 2)))
-
-
-Products = tuple[sp.csr_array, sp.csr_array]
 
 
 @dataclass(frozen=True)
@@ -154,8 +150,6 @@ class VerifiedMatrix:
         Positive; equal entries for a Euclidean ball.
     lam : ndarray, shape (F,)
         Positive.
-    products : (sparse array, sparse array), optional
-        Multipliers of vanishing products of two units, see `pair_matrices`.
 
     Attributes
     ----------
@@ -165,13 +159,7 @@ class VerifiedMatrix:
         Proved lower bound of the least eigenvalue of the scaled K.
     """
 
-    def __init__(
-        self,
-        form: SizedForm,
-        zeta: FloatArray,
-        lam: FloatArray,
-        products: Products | None = None,
-    ) -> None:
+    def __init__(self, form: SizedForm, zeta: FloatArray, lam: FloatArray) -> None:
         d, count = form.inputs, form.count
         self._form = form
         values = np.concatenate([zeta, lam])
@@ -184,10 +172,7 @@ class VerifiedMatrix:
         rows, sizes = form.rows * scale, form.row_size * scale
         rows *= left
         sizes *= left
-        rounding, plain = form.rounding + 8 * UNIT_ROUNDOFF, np.zeros((0, 0))
-        if products is not None:
-            rows, sizes, plain, terms = self._with_products(products, rows, sizes, scale)
-            rounding += (terms + 8) * UNIT_ROUNDOFF
+        rounding = form.rounding + 8 * UNIT_ROUNDOFF
         # the scaled C is [[I, -E/2], [-E^T/2, M]], E = rows_v^T, M = I - sym(rows_s)
         self._E = np.ascontiguousarray(rows[:, :d].T)
         states = rows[:, d:]
@@ -197,14 +182,11 @@ class VerifiedMatrix:
         inner = self._E.T @ self._E
         inner *= 0.25
         K -= inner
-        if plain.size:
-            K += plain
         self._K = np.add(K, K.T, out=inner)
         self._K *= 0.5
         steps = UNIT_ROUNDOFF * (8 + d)
         error_E = rounding * _norm(sizes[:, :d])
         error_M = rounding * _norm(sizes[:, d:]) + 2 * UNIT_ROUNDOFF * math.sqrt(count)
-        error_M += 32 * UNIT_ROUNDOFF * _norm(plain)
         size_E = _norm(self._E)
         self._distance = (
             error_M
@@ -216,22 +198,6 @@ class VerifiedMatrix:
         self._size_E, self._error_E = size_E + error_E, error_E
         self.kappa = self._least_eigenvalue()
         self.accepted = self.kappa > 0
-
-    def _with_products(
-        self, products: Products, rows: FloatArray, sizes: FloatArray, scale: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray, int]:
-        """Add products to scaled rows and magnitudes; also return the addition to M and its terms.
-
-        Like lambda, ``s^T P (s - u)`` adds rows ``P U``; its part ``s^T P s`` and ``s^T S s`` are
-        added to M.
-        """
-        form, unit = self._form, self._scale[self._form.inputs :]
-        implied, exclusive = products
-        rows = rows + unit[:, None] * (implied @ form.rows) * scale
-        sizes = sizes + unit[:, None] * (abs(implied) @ form.row_size) * scale
-        plain = (0.5 * (implied + implied.T) + exclusive).toarray()
-        terms = int(np.diff(implied.indptr).max(initial=0))
-        return rows, sizes, unit[:, None] * plain * unit, terms
 
     def _least_eigenvalue(self) -> float:
         """Prove a lower bound of the least eigenvalue of the exact K; 0 if the proof fails."""

@@ -7,14 +7,8 @@ eliminated: ``K = M - E^T Z^{-1} E / 4`` has the order F, the number of unstable
 
 The Newton system in (zeta, lambda) has d + F unknowns.  Its block in zeta is the elementwise
 product of ``C_vv^{-1}`` with ``mu C_vv^{-1} + 2 x x^T``; all its blocks take O(d F^2 + d^2 F) work.
-Vanishing products of pairs of units (`lipyomo.relaxations.linear.pairs`) are further terms
-
-    + pi s_i s_j   or   + pi s_i (s_j - u_j),      pi of any sign,
-
-so that all terms are ``sym(a b^T)`` with a among the e_k, and b among the ``e_k - U_k`` or the e_k:
-with the matrix P of the multipliers of the former, E becomes ``U_v^T P^T``.  With the Gram matrix
-``N = U_v Z^{-1} U_v^T`` and ``Q = 1 - U_s - N P^T / 2``, rows of ``C^{-1}`` and its products with
-the ``b_k = e_k - U_k`` are
+With the Gram matrix ``N = U_v Z^{-1} U_v^T`` and ``Q = 1 - U_s - N diag(lambda) / 2``, rows of
+``C^{-1}`` and its products with the ``b_k = e_k - U_k`` are
 
     C^{-1} b = K^{-1} Q^T for the units,      b^T C^{-1} b = Q K^{-1} Q^T + N.
 
@@ -34,11 +28,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.relaxations.linear.pairs import Pairs, pair_matrices
 from lipyomo.relaxations.semidefinite.dense import add_outer, inverse_of, solved_system
 from lipyomo.relaxations.semidefinite.ellipsoids import closed_form
 from lipyomo.relaxations.semidefinite.kernel import (
@@ -99,24 +91,6 @@ class _Blocks:
     slack: FloatArray
 
 
-@dataclass(frozen=True)
-class _Terms:
-    """Inner products in C^{-1} of the vectors a and b of all T terms.
-
-    Attributes
-    ----------
-    AA, AB, BB : ndarray, shape (T, T)
-    A_inputs, B_inputs : ndarray, shape (d, T)
-        Inputs' rows of ``C^{-1} a`` and ``C^{-1} b``.
-    """
-
-    AA: FloatArray
-    AB: FloatArray
-    BB: FloatArray
-    A_inputs: FloatArray
-    B_inputs: FloatArray
-
-
 class WideKernel:
     """One functional over the cube of directions, with the inputs eliminated.
 
@@ -129,13 +103,6 @@ class WideKernel:
         d.
     direct : bool, optional
         Whether Newton systems are solved directly, else by conjugate gradients.
-    pairs : Pairs, optional
-        Pairs of unstable units, by positions; their multipliers follow lambda.
-
-    Attributes
-    ----------
-    free : int
-        Number of pairs.
     """
 
     outputs = 0
@@ -148,7 +115,6 @@ class WideKernel:
         objective: FloatArray,
         inputs: int,
         direct: bool = False,
-        pairs: Pairs | None = None,
     ) -> None:
         self.rows, self.inputs, self.order = rows, inputs, rows.shape[1]
         self.objective, self._direct = objective, direct
@@ -156,55 +122,26 @@ class WideKernel:
         self._columns = np.ascontiguousarray(rows[:, :inputs].T)
         self._triangle = np.eye(len(rows)) - rows[:, inputs:]
         self._c_inputs, self._c_units = objective[:inputs], objective[inputs:]
-        self._pairs, count = pairs or Pairs.none(), len(rows)
-        self.free = self._pairs.count
-        # indices of the terms' a among the e_k, and of b among the e_k - U_k and then the e_k
-        self._left = np.concatenate([np.arange(count), self._pairs.first])
-        right = self._pairs.second + np.where(self._pairs.exclusive, count, 0)
-        self._right = np.concatenate([np.arange(count), right])
 
     def of(self, objective: FloatArray) -> WideKernel:
         """Return the kernel of another functional over the same form."""
-        return WideKernel(self.rows, objective, self.inputs, self._direct, self._pairs)
-
-    def _split(self, y: FloatArray) -> tuple[FloatArray, sp.csr_array | None, sp.csr_array | None]:
-        """Return lambda, the pairs' part of P, and the symmetric matrix of exclusive pairs."""
-        lam, pi = y[self.inputs : self.order], y[self.order :]
-        if not self.free:
-            return lam, None, None
-        return lam, *pair_matrices(self._pairs, pi, len(lam))
-
-    @staticmethod
-    def _weighted(
-        lam: FloatArray, more: sp.csr_array | None, v: FloatArray, transposed: bool = False
-    ) -> FloatArray:
-        """Return ``P v`` or ``P^T v`` for the columns of `v`."""
-        found = lam * v if v.ndim == 1 else lam[:, None] * v
-        if more is not None:
-            found += (more.T if transposed else more) @ v
-        return np.asarray(found)
+        return WideKernel(self.rows, objective, self.inputs, self._direct)
 
     def coupling(self, y: FloatArray) -> FloatArray:
         """Return E, shape (d, F)."""
-        lam, more, _ = self._split(y)
-        found = self._columns * lam
-        if more is not None:
-            found += (more @ self._rows_inputs).T
-        return found
+        return self._columns * y[self.inputs :]
 
     def factor(self, y: FloatArray) -> Factor | None:
         """Factorise K; None if C is not positive definite."""
-        zeta, (lam, more, products) = y[: self.inputs], self._split(y)
+        zeta, lam = y[: self.inputs], y[self.inputs :]
         if not (zeta.min(initial=1.0) > 0 and lam.min(initial=1.0) > 0):
             return None
         spread = self._rows_inputs / np.sqrt(zeta)
         gram = spread @ spread.T
-        K = self._weighted(lam, more, gram).T
+        K = (lam[:, None] * gram).T
         K *= -0.25
         K += self._triangle
-        K = self._weighted(lam, more, K)
-        if products is not None:
-            K += products.toarray()
+        K *= lam[:, None]
         K += K.T
         K *= 0.5
         lower, info = dpotrf(K.T, lower=1, clean=1, overwrite_a=1)
@@ -215,14 +152,14 @@ class WideKernel:
 
     def terms(self, factor: Factor, y: FloatArray) -> tuple[FloatArray, float, float]:
         """Return the primal ``C^{-1} c / 2``, tau, and ``c^T C^{-1} c / 4``."""
-        lam, more, _ = self._split(y)
-        ratio = self._c_inputs / y[: self.inputs]
-        passed = self._weighted(lam, more, self._rows_inputs @ ratio)
+        zeta, lam = y[: self.inputs], y[self.inputs :]
+        ratio = self._c_inputs / zeta
+        passed = lam * (self._rows_inputs @ ratio)
         right = 0.5 * self._c_units + 0.25 * passed
         units, _ = dpotrs(factor.lower, right, lower=1)
         quarter = float(right @ units) + 0.25 * float(ratio @ self._c_inputs)
-        seen = self._weighted(lam, more, units, transposed=True) @ self._rows_inputs
-        inputs = 0.5 * (self._c_inputs + seen) / y[: self.inputs]
+        seen = (lam * units) @ self._rows_inputs
+        inputs = 0.5 * (self._c_inputs + seen) / zeta
         return np.concatenate([inputs, units]), factor.tau, quarter
 
     def logdet(self, factor: Factor) -> float:
@@ -232,11 +169,7 @@ class WideKernel:
     def start(self, stop: Callable[[], bool] | None = None) -> FloatArray | None:
         """Return multipliers in closed form, zeta enlarged until C is definite."""
         found = closed_form(self.rows, self.objective[None], self.inputs, False, stop)
-        if found is None:
-            return None
-        nothing = np.zeros(self.free)
-        y = found.definite(lambda y: self.factor(np.concatenate([y, nothing])))
-        return None if y is None else np.concatenate([y, nothing])
+        return None if found is None else found.definite(self.factor)
 
     def expand(self, step: FloatArray) -> FloatArray:
         """Return the step itself, as all zeta are independent."""
@@ -245,25 +178,23 @@ class WideKernel:
     def reach(self, factor: Factor, y: FloatArray, step: FloatArray) -> float:
         """Estimate the largest step length at which C is still semidefinite."""
         d, triangle, lower = self.inputs, self._triangle, factor.lower
-        root, (lam, more, _) = np.sqrt(y[:d]), self._split(y)
-        d_zeta, (d_lam, d_more, products) = step[:d], self._split(step)
+        root, lam = np.sqrt(y[:d]), y[d:]
+        d_zeta, d_lam = step[:d], step[d:]
 
         def product(v: FloatArray) -> FloatArray:
             units, _ = dtrtrs(lower, v[d:], lower=1, trans=1)
-            switched = self._weighted(d_lam, d_more, units, transposed=True)
-            along = self._columns @ self._weighted(lam, more, units, transposed=True)
+            switched = d_lam * units
+            along = self._columns @ (lam * units)
             inputs = (v[:d] + 0.5 * along / root) / root
             first = (d_zeta * inputs - 0.5 * (self._columns @ switched)) / root
             slack = triangle @ units - self._rows_inputs @ inputs
-            second = self._weighted(d_lam, d_more, slack) + switched @ triangle
-            second += self._weighted(lam, more, self._rows_inputs @ (first / root))
-            if products is not None:
-                second += 2.0 * (products @ units)
+            second = d_lam * slack + switched @ triangle
+            second += lam * (self._rows_inputs @ (first / root))
             second *= 0.5
             rest, _ = dtrtrs(lower, second, lower=1)
             return np.concatenate([first, rest])
 
-        shrinking = np.flatnonzero(step[: self.order] < 0)
+        shrinking = np.flatnonzero(step < 0)
         simple = float((-y[shrinking] / step[shrinking]).min(initial=np.inf))
         return min(simple, longest_step(product, self.order))
 
@@ -274,10 +205,10 @@ class WideKernel:
         x: FloatArray,
         dtype: type[np.floating] = np.float64,
     ) -> _Blocks:
-        one_over, (lam, more, _) = 1.0 / y[: self.inputs], self._split(y)
+        one_over, lam = 1.0 / y[: self.inputs], y[self.inputs :]
         half = (0.5 * self.coupling(y) * one_over[:, None]).astype(dtype, copy=False)
         K_inverse = np.ascontiguousarray(inverse_of(np.asfortranarray(factor.lower)), dtype)
-        Q = self._triangle - 0.5 * self._weighted(lam, more, factor.gram).T
+        Q = self._triangle - 0.5 * (lam[:, None] * factor.gram).T
         Q = Q.astype(dtype, copy=False)
         B_units = K_inverse @ Q.T
         B_inputs = half @ B_units
@@ -296,17 +227,15 @@ class WideKernel:
         second derivatives of `quarter` and a rank-one matrix, which is subtracted again.
         """
         large = self._direct and self.order >= PARAMS.single
-        if large and fits_single(y[: self.order]):
+        if large and fits_single(y):
             found = self._system_in_single(factor, y, x, mu)
             if found is not None:
                 return found
         parts, d = self._blocks(factor, y, x), self.inputs
         x_inputs, states, slack = x[:d], x[d:], parts.slack
-        a, b = self._at(parts, x)
-        squares, both = np.square(x_inputs), a * b
+        squares, both = np.square(x_inputs), states * slack
         plain = np.concatenate([1.0 - squares, -both])
-        inverse = np.hstack([parts.B_units, parts.K_inverse]) if self.free else parts.B_units
-        units = -inverse[self._left, self._right]
+        units = -parts.B_units.diagonal()
         if self._direct:
             inner = parts.A @ parts.half.T
             inner.flat[:: d + 1] += 1.0 / y[:d]
@@ -319,12 +248,11 @@ class WideKernel:
             (parts.B_inputs, x_inputs, slack),
         ):
             add_outer(matrix, left, right / mu)
-        terms = self._terms(parts)
-        H_units = terms.AB * terms.AB.T
-        H_units += np.multiply(terms.AA, terms.BB, out=terms.BB)
+        H_units = parts.B_units * parts.B_units.T
+        H_units += np.multiply(parts.K_inverse, parts.BB, out=parts.BB)
         H_units *= 0.5 * mu
         add_outer(H_units, -both, both / mu)
-        H_mixed = np.multiply(terms.A_inputs, terms.B_inputs, out=terms.B_inputs)
+        H_mixed = np.multiply(parts.A, parts.B_inputs, out=parts.B_inputs)
         H_mixed *= mu
         add_outer(H_mixed, -squares, both / mu)
         if not self._direct:
@@ -334,7 +262,7 @@ class WideKernel:
         corner = np.square(inner, out=inner)
         corner *= mu
         add_outer(corner, -squares, squares / mu)
-        hessian = np.empty((d + a.size, d + a.size))  # only the upper triangle is used
+        hessian = np.empty((self.order, self.order))  # only the upper triangle is used
         hessian[:d, :d], hessian[:d, d:], hessian[d:, d:] = corner, H_mixed, H_units
         return solved_system(plain, np.concatenate([inputs, units]), hessian)
 
@@ -345,19 +273,18 @@ class WideKernel:
         d = self.inputs
         with np.errstate(over="ignore", invalid="ignore"):  # None after an overflow
             parts = self._blocks(factor, y, x, np.float32)
-            terms, inner = self._terms(parts), parts.A @ parts.half.T
+            inner, states = parts.A @ parts.half.T, x[d:]
             inner.flat[:: d + 1] += 1.0 / y[:d]
-            a, b = self._at(parts, x)
-            known = (inner, terms.AA, terms.AB, terms.BB, terms.A_inputs, terms.B_inputs)
+            known = (inner, parts.K_inverse, parts.B_units, parts.BB, parts.A, parts.B_inputs)
             found = SingleTerms(*(part.astype(np.float32, copy=False) for part in known))
-            hessian = found.hessian(x[:d], a, b, mu)
-            plain = np.concatenate([1.0 - np.square(x[:d]), -a * b])
-            barrier = -np.concatenate([inner.diagonal(), terms.AB.diagonal()])
+            hessian = found.hessian(x[:d], states, parts.slack, mu)
+            plain = np.concatenate([1.0 - np.square(x[:d]), -states * parts.slack])
+            barrier = -np.concatenate([inner.diagonal(), parts.B_units.diagonal()])
             return solved_in_single(plain, barrier.astype(np.float64), hessian)
 
     def slopes(self, factor: Factor, y: FloatArray, x: FloatArray, mu: float) -> FloatArray:
         """Return derivatives of the barrier function by the logarithms of zeta and lambda."""
-        d, one_over, lam = self.inputs, 1.0 / y[: self.inputs], y[self.inputs : self.order]
+        d, one_over, lam = self.inputs, 1.0 / y[: self.inputs], y[self.inputs :]
         spread, _ = dtrtrs(factor.lower, 0.5 * self.coupling(y).T * one_over, lower=1)
         variance = one_over + np.einsum("ij,ij->j", spread, spread)
         inverse = inverse_of(factor.lower)
@@ -370,26 +297,6 @@ class WideKernel:
         found[:d] += y[:d]
         return np.asarray(found)
 
-    def _at(self, parts: _Blocks, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the products of the terms' vectors a and b with the primal, (T,) each."""
-        states = x[self.inputs :]
-        return states[self._left], np.concatenate([parts.slack, states])[self._right]
-
-    def _terms(self, parts: _Blocks) -> _Terms:
-        """Return the products of the terms' vectors, including those of pairs."""
-        K, B = parts.K_inverse, parts.B_units
-        if not self.free:
-            return _Terms(K, B, parts.BB, parts.A, parts.B_inputs)
-        left, right = self._left, self._right
-        wide = np.hstack([B, K])
-        return _Terms(
-            K.take(left, 0).take(left, 1),
-            wide.take(left, 0).take(right, 1),
-            np.vstack([np.hstack([parts.BB, B.T]), wide]).take(right, 0).take(right, 1),
-            parts.A.take(left, 1),
-            np.hstack([parts.B_inputs, parts.A]).take(right, 1),
-        )
-
     def state(
         self, factor: Factor, y: FloatArray, tau: float, quarter: float, x: FloatArray
     ) -> State:
@@ -397,20 +304,6 @@ class WideKernel:
         scale = balance(tau, quarter)
         balanced = factor.scaled(scale, self.order)
         return State(y * scale, bound_of(tau, quarter), x / scale, balanced)
-
-    def moments(self, factor: Factor, y: FloatArray, pairs: Pairs) -> FloatArray:
-        """Estimate ``<s_i, s_j>`` or ``<s_i, s_j - u_j>`` for pairs without multipliers.
-
-        The moments are ``x x^T + mu C^{-1}``, with mu as at a central point.
-        """
-        d, x = self.inputs, self.terms(factor, y)[0]
-        parts, zeta = self._blocks(factor, y, x), y[:d]
-        variance = 1.0 / zeta + np.einsum("ij,ij->i", parts.A, parts.half)
-        mu = max(float((zeta.sum() - zeta @ np.square(x[:d])) / (zeta @ variance)), 0.0)
-        i, j, exclusive = pairs.first, pairs.second, pairs.exclusive
-        mean = x[d:][i] * np.where(exclusive, x[d:][j], parts.slack[j])
-        spread = np.where(exclusive, parts.K_inverse[i, j], parts.B_units[i, j])
-        return np.asarray(mean + mu * spread)
 
     def lookahead(self, state: State) -> tuple[FloatArray, FloatArray]:
         """Return relative drops of the bound, as for a dense kernel."""

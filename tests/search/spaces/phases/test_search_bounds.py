@@ -22,7 +22,7 @@ from lipyomo.problems.targets import targets_of
 from lipyomo.relaxations.linear.derivative import gradient_sizes
 from lipyomo.relaxations.linear.layers import Stack
 from lipyomo.relaxations.linear.preactivation import preactivation_bounds, propagate
-from lipyomo.relaxations.semidefinite.bounder import Bounder
+from lipyomo.relaxations.semidefinite.bounder import Bounder, inherited
 from lipyomo.relaxations.semidefinite.choice import rotated
 from lipyomo.relaxations.semidefinite.dense import DenseKernel
 from lipyomo.relaxations.semidefinite.descent import minimise
@@ -233,7 +233,7 @@ def test_signs_of_nodes_hold_under_all_their_patterns(seed: int) -> None:
     assert (gradients * signs >= 0.0).all()
     best = np.abs(gradients).sum(axis=1).max()
     y = bounder.rejoined(0, whole.units, root.state.multipliers, None, signs)
-    start = bounder.inherited(bounder.kernel(form, 0, signs), form, whole.units, y)
+    start = inherited(bounder.kernel(form, 0, signs), form, whole.units, y)
     found = bounder.minimise(form, 0, (whole.units, y), signs=signs)
     assert found is not None
     assert best <= bounder.prover.bound(form, 0, found.state.multipliers, signs)

@@ -139,8 +139,7 @@ def _bounded(
     for target in np.argsort(-of, kind="stable").tolist():
         if of[target] <= cutoff:
             break
-        start = None if bounder.prover.pairs is not None else known.start(target)
-        least = bounder.minimise(form, target, start, aim, lambda: clock.expired)
+        least = bounder.minimise(form, target, known.start(target), aim, lambda: clock.expired)
         if least is None:
             break
         multipliers = least.state.multipliers

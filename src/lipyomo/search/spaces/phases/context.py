@@ -16,7 +16,6 @@ from lipyomo.problems.reductions.presolve import Presolved, presolve
 from lipyomo.problems.targets import Targets, targets_of
 from lipyomo.relaxations.linear.dual_ascent import DualAscent
 from lipyomo.relaxations.linear.layers import Stack, by_layer
-from lipyomo.relaxations.linear.pairs import Pairs
 from lipyomo.relaxations.linear.preactivation import propagate
 from lipyomo.relaxations.semidefinite.bounder import Bounder
 from lipyomo.relaxations.semidefinite.switched_bounds import SwitchedBounder
@@ -42,8 +41,6 @@ class PhaseQuestion:
     known : ndarray of int8, shape (N,), optional
         Phases that follow from the domain; if the network presolved with them is much smaller, that
         one is searched.
-    pairs : Pairs, optional
-        Pairs of its units that exclude each other; bounds use constraints on their products.
     record : bool
         Whether to record fathomed nodes.
     params : Params
@@ -57,7 +54,6 @@ class PhaseQuestion:
     gap: float = 0.0
     enough: float = 0.0
     known: FlatPhases | None = None
-    pairs: Pairs | None = None
     record: bool = False
     params: Params = field(default_factory=Params)
     branching: str = RELIABILITY
@@ -99,13 +95,8 @@ class PhaseContext:
         left = presolve(*given, problem.directions)
         targets = replace(targets, functionals=left.functionals)
         known, join = (None, False) if phases is None else (left.phases, True)
-        bounder = Bounder(left.system, targets, known, join=join, pairs=question.pairs)
+        bounder = Bounder(left.system, targets, known, join=join)
         return cls(question, left, targets, bounder)
-
-    def with_bounder(self, bounder: Bounder) -> PhaseContext:
-        """Return the context with a bounder that may know pairs of mutually exclusive units."""
-        question = replace(self.question, pairs=bounder.prover.pairs)
-        return replace(self, question=question, bounder=bounder)
 
     def with_switches(self) -> PhaseContext:
         """Return the context with switches that depend on the inputs, if the problem has them."""

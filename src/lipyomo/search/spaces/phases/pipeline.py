@@ -273,14 +273,12 @@ class PhasePipeline(protocol.Pipeline[PhaseNode, PhaseTask]):
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         question, best = self.context.question, self.points.best.point
         points, on = self.points.pool.all
-        known = self.unstable_units, self._statistics, question.known, question.pairs
+        known = self.unstable_units, self._statistics, question.known
         return encode(Saved(tuple(nodes), points, on, best, *known, question.switched))
 
     def decode(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Outcome[PhaseNode]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         saved = decode(arrays)
-        bounder = self.context.bounder.with_pairs(saved.pairs)
-        self.context = self.context.with_bounder(bounder)
         if saved.switched:
             self.context = self.context.with_switches()
         self.points.pool.append(saved.points, saved.on)

@@ -5,15 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
-from lipyomo.base.clock import fits
-from lipyomo.networks.phases import OPEN, flat
+from lipyomo.networks.phases import flat
 from lipyomo.relaxations.cascade import Cascade
-from lipyomo.relaxations.linear.layers import Stack
-from lipyomo.relaxations.linear.pairs import Pairs, find_pairs, seconds_for_pairs
 from lipyomo.relaxations.semidefinite.chain_root import chain_bounds, exact_tangents
 from lipyomo.relaxations.semidefinite.choice import root_cost
 from lipyomo.relaxations.semidefinite.root import RootBounds, tighten_root
@@ -38,7 +34,7 @@ class Beginning:
     child : Child
         The whole problem, examined as far as time allowed.
     context : PhaseContext
-        The context with the mutually exclusive pairs of units that were found.
+        The context in which nodes are bounded.
     statistics : Statistics
     still : int
         Number of unstable units of the whole problem.
@@ -79,10 +75,11 @@ def begin(
         cost = root_cost(
             context.targets, context.system.tangents.input_dim, cascade.bounds.unstable
         )
-        wide = context.with_switches() if cost.full >= context.params.switched else context
-        node, root = _descended(replace(workspace, context=wide), cascade, report, search)
-        context = wide if root is None else context.with_bounder(root.bounder)
-        workspace = replace(workspace, context=context)
+        params, many = context.params, cascade.bounds.unstable >= context.params.many
+        if cost.full >= (params.long_root if many else params.switched):
+            context = context.with_switches()
+            workspace = replace(workspace, context=context)
+        node, root = _descended(workspace, cascade, report, search)
         if clock.expired or (root is not None and root.stopped):
             return Beginning(Child(node, node), context, statistics, node.still)
     began = clock.seconds
@@ -146,18 +143,6 @@ def _descended(
         node = replace(node, proved=root.upper, target_bounds=root.upper)
         found = bound_switched(context.switches, node, form, cutoff, clock, report)
         return found.node, None
-    find = partial(_exclusive, workspace, node)
-    root = tighten_root(root, cascade, clock, report, cutoff, find)
+    root = tighten_root(root, cascade, clock, report, cutoff)
     node = replace(node, target_bounds=root.upper)
     return with_root(node, root), root
-
-
-def _exclusive(workspace: Workspace, node: PhaseNode) -> Pairs:
-    """Find pairs of units that exclude each other, if there is time."""
-    ascent, (_, sides) = workspace.context.ascent, workspace.points.pool.all
-    if ascent is None:
-        return Pairs.none()
-    units = int(np.count_nonzero(node.phases[ascent.first :] == OPEN))
-    if not fits(seconds_for_pairs(ascent, units), workspace.watch.clock.left):
-        return Pairs.none()
-    return find_pairs(ascent, Stack.of([node]), sides[node.points])

@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.problems.affine.system import FlatPhases
-from lipyomo.relaxations.linear.pairs import Pairs
 from lipyomo.search.engine.protocol import Arrays
 from lipyomo.search.spaces.phases.node import DualCertificate, PhaseNode, Split
 from lipyomo.search.spaces.phases.statistics import FEATURES, Statistics
@@ -41,8 +40,6 @@ class Saved:
     statistics : Statistics
     known : ndarray of int8 or None
         Phases with which the context was made.
-    pairs : Pairs, optional
-        Pairs of units whose products have multipliers.
     switched : bool
         Whether nodes are bounded by switches that depend on the inputs.
     """
@@ -54,7 +51,6 @@ class Saved:
     unstable_units: int
     statistics: Statistics
     known: FlatPhases | None
-    pairs: Pairs | None
     switched: bool = False
 
 
@@ -69,9 +65,6 @@ def encode(saved: Saved) -> Arrays:
         "dropped": np.array([node.dropped for node in nodes]),
         "switched": np.array(saved.switched),
     }
-    if saved.pairs is not None:
-        pairs = saved.pairs.first, saved.pairs.second, saved.pairs.exclusive
-        data["pairs"] = np.array(pairs, dtype=np.int64)
     if saved.known is not None:
         data["known"] = saved.known
     for name in _STACKED:
@@ -117,10 +110,6 @@ def decode(data: Mapping[str, npt.NDArray[Any]]) -> Saved:
     statistics: dict[str, Any] = {
         item.name: data[f"learnt_{item.name}"][()] for item in fields(Statistics)
     }
-    pairs = None
-    if "pairs" in data and data["pairs"].size:  # files of 0.3.0 have it empty
-        first, second, exclusive = data["pairs"]
-        pairs = Pairs(first, second, exclusive > 0)
     return Saved(
         nodes,
         data["points"],
@@ -129,7 +118,6 @@ def decode(data: Mapping[str, npt.NDArray[Any]]) -> Saved:
         int(data["unstable_units"]),
         Statistics(**statistics),
         data.get("known"),
-        pairs,
         bool(data.get("switched", False)),  # files of 0.3.0 do not say
     )
 
