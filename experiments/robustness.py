@@ -53,7 +53,7 @@ from lipyomo.analyses.certification import (
     Classifier,
     PointSettings,
     RobustnessRow,
-    Verdict,
+    RobustnessVerdict,
     certify_point,
 )
 from lipyomo.base.arrays import FloatArray
@@ -157,7 +157,7 @@ def _methods(
                 k,
                 label=int(y),
                 certified_radius=max(float(margin), 0.0) / constant,
-                verdict=Verdict.ROBUST if margin > 0 else Verdict.MISCLASSIFIED,
+                verdict=RobustnessVerdict.ROBUST if margin > 0 else RobustnessVerdict.MISCLASSIFIED,
             )
             for k, (y, margin) in enumerate(zip(labels, values, strict=True))
         ]
@@ -270,7 +270,7 @@ def _against_model(
     count: int,
 ) -> None:
     """Verdicts of the exact model on the points that were hardest to decide."""
-    right = [row for row in report.rows if row.verdict is not Verdict.MISCLASSIFIED]
+    right = [row for row in report.rows if row.verdict is not RobustnessVerdict.MISCLASSIFIED]
     hardest = sorted(right, key=lambda row: abs(row.certified_radius - settings.radius))[:count]
     alone = replace(settings, methods=("exact",), radii=False, time_limit=60.0)
     pairs: Counter[str] = Counter()
@@ -278,7 +278,7 @@ def _against_model(
         k = row.index
         again = certify_point(classifier, points[k], int(classes[k]), alone, k)
         same = "agrees" if again.verdict is row.verdict else "contradicts"
-        if Verdict.OPEN in (row.verdict, again.verdict):
+        if RobustnessVerdict.OPEN in (row.verdict, again.verdict):
             same = "open"
         pairs[same] += 1
     said = ", ".join(f"{n} {word}" for word, n in pairs.items())

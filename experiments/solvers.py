@@ -26,7 +26,7 @@ import pyomo.environ as pyo
 from experiments.reference import ROOT, load_reference
 from lipyomo import Box, Network, load
 from lipyomo.blocks import LipschitzBlock
-from lipyomo.solvers import Progress, SolverOptions, available_solvers, solve_model
+from lipyomo.solvers import SolveProgress, SolverOptions, available_solvers, solve_model
 from lipyomo.solvers.compilation import compile_model
 from lipyomo.solvers.matrices import LinearModel
 
@@ -169,7 +169,7 @@ def transfer_table(instances: Sequence[Instance]) -> None:
         )
 
 
-def gap_at(reports: list[Progress], seconds: float) -> float:
+def gap_at(reports: list[SolveProgress], seconds: float) -> float:
     """Relative gap of the last report before a moment."""
     before = [report for report in reports if report.seconds <= seconds]
     if not before or before[-1].incumbent is None or not math.isfinite(before[-1].bound):
@@ -192,7 +192,7 @@ def solve_table(
     for case in instances:
         values, bounds = [], []
         for name in solvers:
-            reports: list[Progress] = []
+            reports: list[SolveProgress] = []
             options = SolverOptions(time_limit=limit, threads=threads)
             outcome = solve_model(case.model, name, options, progress=reports.append)
             done = outcome.status.proven

@@ -12,7 +12,7 @@ import pytest
 from cli_forks import Forks
 
 import lipyomo
-from lipyomo.analyses.certification import RobustnessRow, Verdict
+from lipyomo.analyses.certification import RobustnessRow, RobustnessVerdict
 from lipyomo.cli.certify import _line as certify_line
 from lipyomo.cli.main import main
 from lipyomo.networks.network import Layer
@@ -308,7 +308,7 @@ def test_rows_of_another_width_are_one_error(
 def test_the_two_radii_of_a_row_are_different_numbers() -> None:
     row = RobustnessRow(
         index=0,
-        verdict=Verdict.ROBUST,
+        verdict=RobustnessVerdict.ROBUST,
         predicted=1,
         certified_radius=0.0077870001,
         adversarial_radius=0.0077870006,

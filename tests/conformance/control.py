@@ -14,7 +14,7 @@ import pyomo.environ as pyo
 from conformance import instances as known
 from conformance.base import MAX, MIN, SENSES, ContractBase, covers
 from lipyomo.solvers.outcome import SolveOutcome
-from lipyomo.solvers.status import Progress, SolveStatus
+from lipyomo.solvers.status import SolveProgress, SolveStatus
 
 
 class ControlContract(ContractBase):
@@ -53,7 +53,7 @@ class ControlContract(ContractBase):
         self.need(self.reports_progress, "reports no progress")
         for sense in SENSES:
             model, _ = known.market_split(sense)
-            reports: list[Progress] = []
+            reports: list[SolveProgress] = []
             for limit in (0.3, 1.0, 10.0):  # a busy machine may find no incumbent in the first
                 reports.clear()
                 self.solve(model, sense, time_limit=limit, rel_gap=0.0, progress=reports.append)
@@ -72,7 +72,7 @@ class ControlContract(ContractBase):
         self.need(self.can_be_interrupted, "cannot be interrupted")
         model, _ = known.market_split(MIN)
 
-        def refuse(report: Progress) -> None:
+        def refuse(report: SolveProgress) -> None:
             raise ZeroDivisionError(f"enough after {report.nodes} nodes")
 
         began = time.perf_counter()
@@ -101,14 +101,16 @@ class ControlContract(ContractBase):
         self._check_interrupted(outcome)
 
     @contextmanager
-    def _once_running(self, action: Callable[[], object]) -> Iterator[Callable[[Progress], None]]:
+    def _once_running(
+        self, action: Callable[[], object]
+    ) -> Iterator[Callable[[SolveProgress], None]]:
         """Act once when the search is known to run: by its reports, or else after a while."""
         timer = threading.Timer(self.short, action)
         if not self.reports_progress:
             timer.start()
         pending = [action]
 
-        def progress(report: Progress) -> None:
+        def progress(report: SolveProgress) -> None:
             known_by_now = report.incumbent is not None and math.isfinite(report.bound)
             if self.reports_progress and known_by_now and pending:
                 pending.pop()()

@@ -36,7 +36,12 @@ from lipyomo import (
     largest_value,
     value_range,
 )
-from lipyomo.analyses.certification import Trend, Verdict, certify_robustness, check_monotone
+from lipyomo.analyses.certification import (
+    RobustnessVerdict,
+    Trend,
+    certify_robustness,
+    check_monotone,
+)
 from lipyomo.blocks import LipschitzBlock, UpperLipschitzBlock
 from lipyomo.proofs import write_proof
 from lipyomo.solvers import solve_model
@@ -110,7 +115,7 @@ def certify(rng: Rng) -> list[str]:
         if values[label] != max(values):
             wrong.append(f"predicted {label} of {values}")
         asked, known = (_within(x, r, norm, clip) for r in (radius, row.certified_radius))
-        if row.verdict is Verdict.ROBUST and _least(layers, asked, label) < 0:
+        if row.verdict is RobustnessVerdict.ROBUST and _least(layers, asked, label) < 0:
             wrong.append(f"robust at {x} within {radius} of {norm}, but not")
         if row.certified_radius > 0 and _least(layers, known, label) < 0:
             wrong.append(f"certified radius {row.certified_radius} at {x} is above the truth")
@@ -130,7 +135,7 @@ def certify(rng: Rng) -> list[str]:
                 wrong.append(f"the example {row.example} at {x} keeps its class")
             if max(abs(v) for v in row.example) > clip:
                 wrong.append("the example is outside the box of valid inputs")
-        if row.verdict is Verdict.NOT_ROBUST and not row.adversarial_radius <= radius:
+        if row.verdict is RobustnessVerdict.NOT_ROBUST and not row.adversarial_radius <= radius:
             wrong.append(f"refuted without an example within {radius}")
         nearly = row.adversarial_radius * (1.0 - 3e-6)
         asks = decide and row.seconds < 4 and 0 < row.certified_radius < nearly < 4 * clip

@@ -177,10 +177,7 @@ def test_names_that_are_imported_when_used_are_those_of_no_module() -> None:
                 assert not inspect.ismodule(found) or package is lipyomo, (package, name)
 
 
-SHARED = {
-    "of every folder": {"Params"},
-    "public in two modules": {"Progress", "Verdict"},
-}
+SHARED = {"of every folder": {"Params"}}
 """Names of several public classes, which are the same part of different things."""
 
 

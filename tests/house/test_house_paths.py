@@ -112,6 +112,13 @@ def test_former_names_of_classes_lead_to_these(name: str) -> None:
     assert getattr(found, "__name__", "") == f"Phase{name.partition('.')[2]}"
 
 
+@pytest.mark.parametrize("name", ["solvers.Progress", "analyses.certification.Verdict"])
+def test_former_names_of_packages_lead_to_these_with_a_warning(name: str) -> None:
+    with pytest.warns(DeprecationWarning, match=name):
+        found = imported(f"lipyomo.{name}")
+    assert getattr(found, "__name__", "") in ("SolveProgress", "RobustnessVerdict")
+
+
 @pytest.mark.parametrize("former_first", [True, False])
 def test_a_former_path_leads_to_the_same_module(former_first: bool) -> None:
     """Not to a copy of it, with classes and tables of its own."""

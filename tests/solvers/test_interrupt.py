@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lipyomo.solvers import Progress, available_solvers
+from lipyomo.solvers import SolveProgress, available_solvers
 from lipyomo.solvers.supervise import Supervisor
 
 SERVER = """
@@ -107,7 +107,7 @@ def test_what_a_solver_raises_reaches_the_caller() -> None:
 
 
 def test_huge_numbers_of_a_report_are_infinite() -> None:
-    heard: list[Progress] = []
+    heard: list[SolveProgress] = []
     supervisor = Supervisor(heard.append)
     for incumbent, bound in ((1e30, -1e20), (math.nan, 1e100), (2.0, 3.0)):
         supervisor.report(incumbent, bound, 1)

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from conformance.instances import market_split
 from lipyomo.base.errors import SolverError
-from lipyomo.solvers import Progress, SolveStatus
+from lipyomo.solvers import SolveProgress, SolveStatus
 from lipyomo.solvers.compilation import compile_model
 from lipyomo.solvers.highs import Highs, solve_here
 from lipyomo.solvers.matrices import LinearModel
@@ -78,9 +78,9 @@ def test_an_answer_comes_back() -> None:
 
 
 def test_a_deaf_solver_is_ended_and_what_it_told_is_the_answer() -> None:
-    stop, said = threading.Event(), list[Progress]()
+    stop, said = threading.Event(), list[SolveProgress]()
 
-    def progress(report: Progress) -> None:
+    def progress(report: SolveProgress) -> None:
         said.append(report)
         stop.set()
 
@@ -109,7 +109,7 @@ def test_errors_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SolverError, match="no such option"):
         solve_in_process(_refusing, _model(), RunRequest(Supervisor()))
 
-    def enough(report: Progress) -> None:
+    def enough(report: SolveProgress) -> None:
         raise ArithmeticError("enough")
 
     with pytest.raises(ArithmeticError, match="enough"):
@@ -161,9 +161,9 @@ def test_highs_solves_large_models() -> None:
 
 def test_highs_elsewhere_leaves_its_bound_and_its_point() -> None:
     model, _ = market_split(pyo.maximize)
-    linear, stop, heard = compile_model(model), threading.Event(), list[Progress]()
+    linear, stop, heard = compile_model(model), threading.Event(), list[SolveProgress]()
 
-    def progress(report: Progress) -> None:
+    def progress(report: SolveProgress) -> None:
         if report.incumbent is None or not report.bound < 1.0:
             return
         heard.append(report)

@@ -16,7 +16,7 @@ from conformance import instances as known
 from conformance.base import covers
 from lipyomo.base.errors import SolverError
 from lipyomo.solvers import (
-    Progress,
+    SolveProgress,
     SolverOptions,
     SolveStatus,
     available_solvers,
@@ -144,7 +144,7 @@ def test_partial_starts_do_not_leak_the_bounds_of_a_restricted_search() -> None:
     need("highs")
     model, optimum = known.knapsack(4, pyo.maximize, size=14, rows=3)
     worst = min(range(14), key=lambda j: -solve_model(model, "highs").value(model.x[j]))
-    reports: list[Progress] = []
+    reports: list[SolveProgress] = []
     start = pyo.ComponentMap([(model.x[worst], 0.0)])
     outcome = solve_model(model, "highs", EXACT, start=start, progress=reports.append)
     assert outcome.incumbent == pytest.approx(optimum)

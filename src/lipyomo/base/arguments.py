@@ -6,7 +6,7 @@ import math
 import os
 import sys
 import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -187,6 +187,18 @@ def brief(value: object) -> str:
 def deprecated(old: str, new: str) -> None:
     """Warn of a name that the next version removes."""
     warn_caller(f"{old} goes with the next version: use {new}", DeprecationWarning)
+
+
+def renamed_names(package: str, now: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return ``__getattr__`` of a package, which leads from former names to those of `now`."""
+
+    def get(name: str) -> Any:
+        if name not in now:
+            raise AttributeError(f"module '{package}' has no attribute '{name}'")
+        deprecated(f"{package}.{name}", f"{package}.{now[name]}")
+        return getattr(sys.modules[package], now[name])
+
+    return get
 
 
 def warn_caller(text: str, kind: type[Warning]) -> None:

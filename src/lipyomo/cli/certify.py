@@ -14,7 +14,7 @@ from lipyomo.analyses.certification import (
     PointSettings,
     RobustnessReport,
     RobustnessRow,
-    Verdict,
+    RobustnessVerdict,
 )
 from lipyomo.analyses.certification.plot import plot_curves
 from lipyomo.analyses.certification.point import METHODS, PointKeywords
@@ -115,7 +115,7 @@ def _parser() -> Parser:
 
 
 def _is_final(row: dict[str, Any]) -> bool:
-    return row["verdict"] not in (None, "", Verdict.OPEN)
+    return row["verdict"] not in (None, "", RobustnessVerdict.OPEN)
 
 
 def _line(found: dict[str, Any]) -> str:

@@ -28,7 +28,7 @@ from lipyomo.mip.witness import WitnessInCells
 from lipyomo.problems.run import PROVED, Run
 from lipyomo.problems.settings import Formulation
 from lipyomo.solvers import SolveOutcome, SolverOptions, SolveStatus
-from lipyomo.solvers.status import Progress
+from lipyomo.solvers.status import SolveProgress
 
 
 @dataclass(frozen=True)
@@ -288,7 +288,7 @@ class CellLoop:
             self.work = replace(self.work, no_good_cuts=self.work.no_good_cuts + 1)
         return max(upper, floor)
 
-    def _report(self, report: Progress, upper: float, others: Closed) -> None:
+    def _report(self, report: SolveProgress, upper: float, others: Closed) -> None:
         """Show a solver's progress; its bound is not used before it is checked."""
         live = max(min(report.bound * (1.0 + SAFETY), upper), others.claimed)
         self.run.show(self.units.outward(live), self.work.nodes + report.nodes)

@@ -12,6 +12,7 @@ imported at first use.
 
 from __future__ import annotations
 
+from lipyomo.base.arguments import renamed_names
 from lipyomo.base.system import (  # before any of Pyomo
     pyomo_without_statistics as pyomo_without_statistics,
 )
@@ -28,12 +29,12 @@ from lipyomo.solvers.registry import (
 )
 from lipyomo.solvers.settings import SolverSettings, load_settings
 from lipyomo.solvers.solve import solve_model
-from lipyomo.solvers.status import Progress, SolveStatus
+from lipyomo.solvers.status import SolveProgress, SolveStatus
 
 __all__ = [
     "Choice",
-    "Progress",
     "SolveOutcome",
+    "SolveProgress",
     "SolveStatus",
     "SolverOptions",
     "SolverRow",
@@ -46,5 +47,7 @@ __all__ = [
     "solver_table",
 ]
 
+
+__getattr__ = renamed_names(__name__, {"Progress": "SolveProgress"})
 
 register()

@@ -47,7 +47,7 @@ def matrix_config() -> BranchAndBoundConfig:
         ("start", None, None, "Mapping from variables to values to start from."),
         ("warmstart_discrete_vars", Bool, False, "Start from the variables' values."),
         ("searched", Bool, False, "Good points were searched for already."),
-        ("progress", None, None, "Called with every `Progress` report."),
+        ("progress", None, None, "Called with every `SolveProgress` report."),
         ("stop", None, None, "An event that ends the solve when it is set."),
         ("relax", Bool, False, "Drop integrality."),
     ):

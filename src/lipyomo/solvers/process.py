@@ -19,7 +19,7 @@ from lipyomo.base.errors import ProcessDied
 from lipyomo.base.system.processes import MOMENT, ChildProcess
 from lipyomo.solvers.matrices import LinearModel
 from lipyomo.solvers.runs import RunReport, RunRequest
-from lipyomo.solvers.status import Progress, SolveStatus
+from lipyomo.solvers.status import SolveProgress, SolveStatus
 from lipyomo.solvers.supervise import Supervisor
 
 UNSENT = ("supervisor", "found")
@@ -68,7 +68,7 @@ def _listen(
                 elif kind == "point":
                     known = replace(known, x=said[0])
                 elif kind == "progress":
-                    report: Progress = said[0]
+                    report: SolveProgress = said[0]
                     known = replace(known, bound=report.bound, nodes=report.nodes)
                     request.supervisor.report(report.incumbent, report.bound, report.nodes)
                 if halt.is_set():

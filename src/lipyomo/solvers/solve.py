@@ -19,7 +19,7 @@ from lipyomo.solvers.compilation import compile_model
 from lipyomo.solvers.options import KNOBS, SolverOptions
 from lipyomo.solvers.outcome import SolveOutcome, outcome_of
 from lipyomo.solvers.registry import AUTO, SettingsLike, capable_solvers, logger, resolve_settings
-from lipyomo.solvers.status import Progress, SolveStatus
+from lipyomo.solvers.status import SolveProgress, SolveStatus
 from lipyomo.solvers.supervise import StopEvent
 
 _REFUSED = (SolveStatus.LICENCE, SolveStatus.SIZE_LIMIT)
@@ -31,7 +31,7 @@ def solve_model(
     solver: str = AUTO,
     options: SolverOptions | None = None,
     start: Mapping[Any, float] | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[SolveProgress], None] | None = None,
     stop: StopEvent | None = None,
     relax: bool = False,
     settings: SettingsLike = None,
@@ -50,7 +50,8 @@ def solve_model(
     start : ComponentMap, optional
         Warm start: values of variables; may be incomplete.
     progress : callable, optional
-        Called with a `Progress` whenever the solver reports; an exception in it ends the solve.
+        Called with a `SolveProgress` whenever the solver reports; an exception in it ends the
+        solve.
     stop : threading.Event or alike, optional
         Ends the solve when set, with status INTERRUPTED.
     relax : bool

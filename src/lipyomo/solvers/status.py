@@ -53,7 +53,7 @@ def ended(solver: str, word: str, known: Mapping[str, SolveStatus]) -> tuple[Sol
 
 
 @dataclass(frozen=True)
-class Progress:
+class SolveProgress:
     """A progress report of a running solve.
 
     Parameters

@@ -17,7 +17,7 @@ from queue import Empty, SimpleQueue
 from typing import Protocol, TypeVar
 
 from lipyomo.base.system.processes import MOMENT, POLL
-from lipyomo.solvers.status import INFINITE, Progress
+from lipyomo.solvers.status import INFINITE, SolveProgress
 
 T = TypeVar("T")
 
@@ -35,7 +35,7 @@ class Supervisor:
     Parameters
     ----------
     progress : callable, optional
-        Called in the calling thread with every `Progress`.
+        Called in the calling thread with every `SolveProgress`.
     stop : StopEvent, optional
         Polled; when set, the solver is interrupted.
     write : callable, optional
@@ -44,7 +44,7 @@ class Supervisor:
 
     def __init__(
         self,
-        progress: Callable[[Progress], None] | None = None,
+        progress: Callable[[SolveProgress], None] | None = None,
         stop: StopEvent | None = None,
         write: Callable[[str], object] | None = None,
     ) -> None:
@@ -52,7 +52,7 @@ class Supervisor:
         self._stop = stop
         self._write = write
         self._halt = threading.Event()
-        self._reports: SimpleQueue[Progress] = SimpleQueue()
+        self._reports: SimpleQueue[SolveProgress] = SimpleQueue()
         self._log: list[str] = []
         self._latest: tuple[float | None, float] = (None, math.nan)
         self._reported = -math.inf
@@ -94,7 +94,7 @@ class Supervisor:
         ):
             return
         self._latest, self._reported = (incumbent, bound), now
-        self._reports.put(Progress(incumbent, bound, int(nodes), now))
+        self._reports.put(SolveProgress(incumbent, bound, int(nodes), now))
 
     def run(self, work: Callable[[], T], interrupt: Callable[[], object]) -> T:
         """Call `work` in a thread and return its value; call `interrupt` once to end it early.

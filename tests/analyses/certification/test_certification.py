@@ -10,7 +10,12 @@ import pytest
 from scipy.optimize import linprog
 
 import lipyomo
-from lipyomo.analyses.certification import Classifier, PointSettings, Verdict, certify_point
+from lipyomo.analyses.certification import (
+    Classifier,
+    PointSettings,
+    RobustnessVerdict,
+    certify_point,
+)
 from lipyomo.analyses.certification.attack import find_example
 from lipyomo.analyses.certification.exact import least_margin, proves_positive
 from lipyomo.base.errors import LipyomoError
@@ -41,7 +46,9 @@ def test_a_linear_classifier_has_the_radius_of_the_textbook(norm: str) -> None:
         assert row.certified_radius <= truth * (1 + 1e-12)
         assert row.certified_radius >= truth * (1 - 2e-3)
         assert row.adversarial_radius >= truth * (1 - 1e-9)
-        assert row.verdict is (Verdict.ROBUST if truth > 0.1 else Verdict.NOT_ROBUST)
+        assert row.verdict is (
+            RobustnessVerdict.ROBUST if truth > 0.1 else RobustnessVerdict.NOT_ROBUST
+        )
 
 
 @pytest.mark.parametrize(
@@ -78,9 +85,9 @@ def test_every_verdict_is_that_of_the_exact_model(seed: int) -> None:
     whole = lipyomo.certify_robustness(
         network, points, radius=0.2, workers=1, methods=[], exact=True, solver="highs"
     )
-    assert whole.count(Verdict.OPEN) == 0
+    assert whole.count(RobustnessVerdict.OPEN) == 0
     for fast, slow in zip(quick.rows, whole.rows, strict=True):
-        assert fast.verdict in (slow.verdict, Verdict.OPEN)
+        assert fast.verdict in (slow.verdict, RobustnessVerdict.OPEN)
 
 
 @pytest.mark.parametrize("method", ["fastlip", "sdp", "bnb", "interval"])
@@ -91,7 +98,7 @@ def test_each_lipschitz_method_certifies_what_it_proves(method: str) -> None:
     outer = certify_point(classifier, x, None, PointSettings(0.5)).adversarial_radius
     radius = 0.05 * outer
     row = certify_point(classifier, x, None, PointSettings(radius, methods=(method,)))
-    assert row.verdict is Verdict.ROBUST
+    assert row.verdict is RobustnessVerdict.ROBUST
     assert row.method == method
     assert radius <= row.certified_radius < outer
 
@@ -152,7 +159,10 @@ def test_radii_enclose_the_truth_of_all_regions(seed: int) -> None:
 def test_a_network_with_one_output_has_two_classes() -> None:
     network = lipyomo.Network.from_arrays([[[2.0]]], [[-1.0]])
     report = lipyomo.certify_robustness(network, [[0.0], [2.0]], [0, 0], radius=0.4, workers=1)
-    assert [row.verdict for row in report.rows] == [Verdict.ROBUST, Verdict.MISCLASSIFIED]
+    assert [row.verdict for row in report.rows] == [
+        RobustnessVerdict.ROBUST,
+        RobustnessVerdict.MISCLASSIFIED,
+    ]
     assert report.rows[0].certified_radius == pytest.approx(0.5, rel=2e-3)
 
 
@@ -199,7 +209,7 @@ def test_summary_and_curves_add_up(models: Path) -> None:
     )  # fmt: skip
     found = report.summary()
     assert found["rows"] == 4
-    assert sum(found[str(verdict)] for verdict in Verdict) == report.used == 4
+    assert sum(found[str(verdict)] for verdict in RobustnessVerdict) == report.used == 4
     assert found["decided"] == 1.0
     radii = np.linspace(0.0, 0.5, 20)
     inner, outer = report.certified_accuracy(radii), report.attacked_accuracy(radii)
@@ -279,7 +289,7 @@ def test_examples_are_checked_where_the_graph_was_cut(tmp_path: Path) -> None:
     report = lipyomo.certify_robustness(
         network, [[0.1]], radius=0.2, workers=1, onnx=(path, output)
     )
-    assert report.rows[0].verdict is Verdict.NOT_ROBUST
+    assert report.rows[0].verdict is RobustnessVerdict.NOT_ROBUST
 
 
 def test_where_no_row_is_usable_nothing_is_decided() -> None:
@@ -300,7 +310,11 @@ def test_a_file_that_was_exported_again_is_read_again(tmp_path: Path) -> None:
         lipyomo.to_onnx(network, path)
         report = lipyomo.certify_robustness(sloped, [[0.1]], radius=0.2, workers=1, onnx=path)
         found.append(report.rows[0].verdict)
-    assert found == [Verdict.NOT_ROBUST, Verdict.OPEN, Verdict.NOT_ROBUST]
+    assert found == [
+        RobustnessVerdict.NOT_ROBUST,
+        RobustnessVerdict.OPEN,
+        RobustnessVerdict.NOT_ROBUST,
+    ]
 
 
 def test_the_file_of_another_network_is_refused(tmp_path: Path) -> None:
@@ -321,7 +335,7 @@ def test_a_certificate_says_what_it_rests_on() -> None:
         radii=False, time_limit=60,
     )  # fmt: skip
     bases = [row.basis for row in report.rows]
-    assert report.count(Verdict.ROBUST) > 0
+    assert report.count(RobustnessVerdict.ROBUST) > 0
     for row in report.rows:
         assert (row.basis is not None) == (row.certified_radius > 0)
         assert row.basis is None or row.basis == "proved" or row.basis.startswith("solver (highs")
@@ -353,8 +367,8 @@ def test_verdicts_without_radii_are_the_same() -> None:
     whole = lipyomo.certify_robustness(network, points, **ask)
     quick = lipyomo.certify_robustness(network, points, radii=False, **ask)
     verdicts = [row.verdict for row in whole.rows]
-    assert {Verdict.ROBUST, Verdict.NOT_ROBUST} <= set(verdicts)
+    assert {RobustnessVerdict.ROBUST, RobustnessVerdict.NOT_ROBUST} <= set(verdicts)
     assert [row.verdict for row in quick.rows] == verdicts
     for row in quick.rows:
-        assert row.certified_radius == (0.15 if row.verdict is Verdict.ROBUST else 0.0)
-        assert row.verdict is not Verdict.NOT_ROBUST or row.adversarial_radius <= 0.15
+        assert row.certified_radius == (0.15 if row.verdict is RobustnessVerdict.ROBUST else 0.0)
+        assert row.verdict is not RobustnessVerdict.NOT_ROBUST or row.adversarial_radius <= 0.15

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 
 import lipyomo
 from lipyomo import Layer, LipyomoError, Network
-from lipyomo.analyses.certification import Classifier, Verdict
+from lipyomo.analyses.certification import Classifier, RobustnessVerdict
 from lipyomo.analyses.certification.attack import find_example
 from lipyomo.analyses.certification.radius import farthest, smallest_perturbation
 from lipyomo.base.clock import Clock
@@ -207,7 +207,7 @@ def test_where_all_valid_inputs_have_one_class_the_box_is_certified() -> None:
     row = lipyomo.certify_robustness(
         network, [[0.25]], radius=0.1, clip=(-1, 1), workers=1, exact=True
     ).rows[0]
-    assert row.verdict is Verdict.ROBUST
+    assert row.verdict is RobustnessVerdict.ROBUST
     assert row.certified_radius == pytest.approx(1.25)
     assert row.certified_radius >= farthest(
         Classifier(network, "linf", (-1, 1)), np.array([0.25]), 9
@@ -222,7 +222,7 @@ def test_a_tie_is_no_example_and_no_certificate() -> None:
     row = lipyomo.certify_robustness(
         network, [[0.0]], radius=0.1, clip=(0, 4), workers=1, exact=True
     ).rows[0]
-    assert row.verdict is Verdict.ROBUST
+    assert row.verdict is RobustnessVerdict.ROBUST
     assert row.certified_radius == pytest.approx(0.5, rel=1e-6)
     assert row.adversarial_radius == pytest.approx(2.75, rel=1e-6)
 
@@ -316,4 +316,4 @@ def test_what_smooth_networks_have_no_exact_radii_for_is_refused_by_name() -> No
     row = lipyomo.certify_robustness(
         network, [[0.1, 0.4]], radius=0.1, norm=metric, workers=1
     ).rows[0]
-    assert row.verdict is Verdict.ROBUST
+    assert row.verdict is RobustnessVerdict.ROBUST

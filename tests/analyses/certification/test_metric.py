@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import linprog
 
 import lipyomo
-from lipyomo.analyses.certification import Verdict
+from lipyomo.analyses.certification import RobustnessVerdict
 from lipyomo.analyses.certification.metric import STRETCH, metric_of
 from lipyomo.base.errors import NormError
 from lipyomo.networks.network import Network
@@ -116,9 +116,9 @@ def test_verdicts_in_a_metric_are_those_of_the_exact_model(kind: str) -> None:
         )
 
     quick, whole = certify(), certify(methods=[], exact=True, solver="highs")
-    assert whole.count(Verdict.OPEN) == 0
+    assert whole.count(RobustnessVerdict.OPEN) == 0
     for fast, slow in zip(quick.rows, whole.rows, strict=True):
-        assert fast.verdict in (slow.verdict, Verdict.OPEN)
+        assert fast.verdict in (slow.verdict, RobustnessVerdict.OPEN)
         assert fast.certified_radius < slow.adversarial_radius
 
 

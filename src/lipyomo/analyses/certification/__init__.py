@@ -10,10 +10,11 @@ from lipyomo.analyses.certification.monotone import (
 from lipyomo.analyses.certification.point import (
     PointSettings,
     RobustnessRow,
-    Verdict,
+    RobustnessVerdict,
     certify_point,
 )
 from lipyomo.analyses.certification.report import RobustnessReport, certify_robustness
+from lipyomo.base.arguments import renamed_names
 
 __all__ = [
     "Classifier",
@@ -22,9 +23,11 @@ __all__ = [
     "PointSettings",
     "RobustnessReport",
     "RobustnessRow",
+    "RobustnessVerdict",
     "Trend",
-    "Verdict",
     "certify_point",
     "certify_robustness",
     "check_monotone",
 ]
+
+__getattr__ = renamed_names(__name__, {"Verdict": "RobustnessVerdict"})

@@ -58,7 +58,7 @@ Check = Callable[[FloatArray], int]
 """Returns the class of a point by a second evaluation (onnxruntime)."""
 
 
-class Verdict(StrEnum):
+class RobustnessVerdict(StrEnum):
     """The decision about a point at the given radius."""
 
     ROBUST = "robust"
@@ -155,7 +155,7 @@ class RobustnessRow(ReportRow):
         The basis of a positive certified radius: ``proved``, or a solver with its tolerance.
     """
 
-    verdicts = Verdict
+    verdicts = RobustnessVerdict
 
     predicted: int | None = None
     label: int | None = None
@@ -207,7 +207,9 @@ def certify_point(
     margin = float(classifier.margins(point, predicted).min())
     row = replace(row, margin=margin, radius=settings.radius)
     if row.label != predicted:
-        row = replace(row, verdict=Verdict.MISCLASSIFIED, adversarial_radius=0.0, method="forward")
+        row = replace(
+            row, verdict=RobustnessVerdict.MISCLASSIFIED, adversarial_radius=0.0, method="forward"
+        )
     else:
         row = _Decision(classifier, point, predicted, settings, clock, check).decide(row)
     return replace(row, seconds=clock.seconds)
@@ -271,7 +273,7 @@ class _Decision:
         """Decide as much as possible in time."""
         settings, radius = self.settings, self.settings.radius
         if (self.least <= 0).any():
-            return replace(row, verdict=Verdict.OPEN, method="rounding")
+            return replace(row, verdict=RobustnessVerdict.OPEN, method="rounding")
         rng = np.random.default_rng([settings.seed, row.index])
         quick = tuple(takewhile(("global", "margins").__contains__, self.methods))
         certified, method = self._certify(radius, quick)
@@ -283,9 +285,9 @@ class _Decision:
         if not certified and self._by_solver and not self._refuted(radius):
             basis, method = self._by_mip(radius), "exact"
             certified = basis is not None
-        verdict = Verdict.ROBUST if certified else Verdict.OPEN
+        verdict = RobustnessVerdict.ROBUST if certified else RobustnessVerdict.OPEN
         if not certified and self._refuted(radius):
-            verdict, method = Verdict.NOT_ROBUST, method or "attack"
+            verdict, method = RobustnessVerdict.NOT_ROBUST, method or "attack"
         inner = known = radius if certified else 0.0
         if settings.radii:
             inner = self._largest(known)
@@ -298,7 +300,7 @@ class _Decision:
             adversarial_radius=outer,
             example=None if self.example is None else self.example.point.tolist(),
             verdict=verdict,
-            method=method if verdict is not Verdict.OPEN else "",
+            method=method if verdict is not RobustnessVerdict.OPEN else "",
             basis=basis if inner > 0 else None,
         )
 

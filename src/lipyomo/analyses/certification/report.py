@@ -25,7 +25,7 @@ from lipyomo.analyses.certification.point import (
     PointKeywords,
     PointSettings,
     RobustnessRow,
-    Verdict,
+    RobustnessVerdict,
     certify_point,
     takes_exact,
 )
@@ -83,11 +83,11 @@ class RobustnessReport(Report):
     @property
     def decided(self) -> float:
         """The share of usable rows that are not open; zero if there are none."""
-        return (self.used - self.count(Verdict.OPEN)) / max(self.used, 1)
+        return (self.used - self.count(RobustnessVerdict.OPEN)) / max(self.used, 1)
 
     def certified_accuracy(self, radii: npt.ArrayLike) -> FloatArray:
         """Return shares of rows that are correctly classified and certified within each radius."""
-        right = [r for r in self.rows if r.verdict not in (None, Verdict.MISCLASSIFIED)]
+        right = [r for r in self.rows if r.verdict not in (None, RobustnessVerdict.MISCLASSIFIED)]
         inner = np.array([row.certified_radius for row in right])
         points = np.asarray(radii, dtype=np.float64).reshape(-1, 1)
         return np.asarray((inner[None] >= points).sum(axis=1) / max(self.used, 1))
@@ -101,19 +101,19 @@ class RobustnessReport(Report):
     def summary(self) -> dict[str, Any]:
         """Return counts and shares, as plain data."""
         seconds = [row.seconds for row in self.rows if row.error is None]
-        right = self.used - self.count(Verdict.MISCLASSIFIED)
+        right = self.used - self.count(RobustnessVerdict.MISCLASSIFIED)
         return {
             "radius": self.radius,
             "decision": self.decision,
             "rows": len(self.rows),
             "unusable": len(self.rows) - self.used,
             "why unusable": self.reasons(),
-            "robust": self.count(Verdict.ROBUST),
-            "not robust": self.count(Verdict.NOT_ROBUST),
-            "open": self.count(Verdict.OPEN),
-            "misclassified": self.count(Verdict.MISCLASSIFIED),
+            "robust": self.count(RobustnessVerdict.ROBUST),
+            "not robust": self.count(RobustnessVerdict.NOT_ROBUST),
+            "open": self.count(RobustnessVerdict.OPEN),
+            "misclassified": self.count(RobustnessVerdict.MISCLASSIFIED),
             "clean accuracy": right / max(self.used, 1),
-            "certified accuracy": self.count(Verdict.ROBUST) / max(self.used, 1),
+            "certified accuracy": self.count(RobustnessVerdict.ROBUST) / max(self.used, 1),
             "decided": self.decided,
             "on a solver's word": sum(row.basis not in (None, PROVED) for row in self.rows),
             "decided by": dict(Counter(row.method for row in self.rows if row.method)),
