@@ -107,7 +107,7 @@ def test_any_number_of_children_will_do_in_a_population(children: int) -> None:
     problem = LipschitzProblem(random_network(2, (6, 10, 10, 2)), inside)
     params = Params(children=children)
     search, rng = LocalSearch(problem, np.random.default_rng(0), params=params), rng_of(0)
-    assert search.improve(search.begun, rng, 3000).best.best > search.begun.best.best
+    assert search.improve(search.begun, rng, 9000).best.best > search.begun.best.best
 
 
 def test_a_time_limit_still_gives_a_witness() -> None:

@@ -30,6 +30,10 @@ from lipyomo.problems.problem import LipschitzProblem
 TEMPERATURES, STEPS = (-1.0, 1.0), (-1.7, 0.0)
 """Ranges of the initial temperatures and steps, as powers of ten."""
 
+_MOMENTUM = 0.7
+"""The weight of earlier gradients in the next step (0.5 to 0.85 perform alike; without it, a third
+fewer searches at images find the best known value)."""
+
 Digits: TypeAlias = "npt.NDArray[Any]"
 """Arrays in the precision of the ascents."""
 
@@ -117,6 +121,7 @@ class SmoothAscent:
         v: Digits | None = None
         box = inner_box(self._problem.domain)
         best, found = np.full(len(x), -np.inf), x.copy()
+        drift = np.zeros(x.shape, self._kind)
         for turn in range(steps):
             if turn and clock is not None and clock.expired:
                 break
@@ -132,9 +137,10 @@ class SmoothAscent:
                 y, v, uphill = self._uphill(y, v, loyal, hard, soft, steep)
             scale = np.where(self._free, np.maximum(1.0, np.abs(x)), self._width)
             # at kinks so steep that numbers overflow, the signs can still be used
-            way = np.sign(uphill)
-            way[np.isnan(way)] = 0.0
-            step = (reach * fallen)[:, None] * scale * way
+            uphill = np.nan_to_num(uphill, nan=0.0, posinf=1.0, neginf=-1.0)
+            length = np.abs(uphill).sum(axis=1, keepdims=True)
+            drift = _MOMENTUM * drift + uphill / np.maximum(length, self._tiny)
+            step = (reach * fallen)[:, None] * scale * np.sign(drift)
             x = pulled_inside(self._problem.domain, x + step, x, box)
         return found
 

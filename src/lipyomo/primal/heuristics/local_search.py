@@ -45,7 +45,7 @@ from lipyomo.problems.norms import DUAL, ONE_BY_ONE, vector_norm
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Witness
 
-_AFAR, _NEAR = ((0.0, 1.0), (-0.5, 0.0)), ((-1.0, 0.5), (-1.7, -0.6))
+_AFAR, _NEAR = ((0.0, 1.5), (-0.5, 0.0)), ((-1.0, 0.5), (-1.7, -0.6))
 """Ranges of initial temperatures and steps for many inputs, as powers of ten: for ascents from
 random points, which have a long way to go, and from points near good ones."""
 
