@@ -14,7 +14,12 @@ from lipyomo import Box, LipschitzProblem, Network, map_cells, networks, refine_
 from lipyomo.analyses.maps import grid
 from lipyomo.analyses.maps.store import CellFile
 from lipyomo.base.errors import LipyomoError, MethodError
-from lipyomo.search.objectives.ends import boxes_over, ranges_of_values, values_at
+from lipyomo.search.objectives.ends import (
+    boxes_over,
+    ranges_of_values,
+    relaxed_forwards,
+    values_at,
+)
 from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion
 
 
@@ -158,7 +163,7 @@ def test_one_look_and_points_enclose_all_values(kind: str) -> None:
     boxes = boxes_over(context, low, high)
     rows = np.arange(30) % 2
     boxes = type(boxes)(**{**boxes.encode(), "rows": rows})
-    least, largest = ranges_of_values(context, boxes)
+    least, largest = ranges_of_values(relaxed_forwards(context, boxes), boxes.rows)
     points = low + rng.uniform(0, 1, (200, 30, 2)) * (high - low)
     values = network.forward(points)[:, :, 0] * np.where(rows == 0, 1.0, -1.0)
     size = 1e-9 * np.abs(values).max()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lipyomo.base.numerics.rounding import CLOSED
+from lipyomo.base.system.memory import CACHED
 from lipyomo.search.engine.params import BUNDLE, HALVED
 
 
@@ -19,7 +20,9 @@ class Params:
     job : int
         Most cells that are bounded together: less overhead per cell against order and memory.
     slice : int
-        Number of boxes whose arrays fit into the cache together.
+        Most boxes that are bounded at a time: less overhead per box against cache.
+    slice_bytes : int
+        Bytes of their largest array: likewise, and against the time until a limit is noticed.
     pattern_work : int
         A box is bisected if all its patterns would take more multiplications than this: needless
         norms against boxes.
@@ -36,6 +39,9 @@ class Params:
         Most boxes for a cell of a refined map, before the cell itself is bisected.
     inputs : int
         Most inputs for which boxes are bisected and patterns tested; with more this hardly pays.
+    whole : float
+        Share of the time limit for a bound of all cells together, which cells have that are not
+        reached in time.
     least : int
         Least number of cells in a job if there are several workers, and of initial boxes if there
         is one cell.
@@ -44,6 +50,7 @@ class Params:
     slack: float = CLOSED
     job: int = 4096
     slice: int = BUNDLE
+    slice_bytes: int = 4 * CACHED
     pattern_work: int = 1 << 21
     tests: int = 64
     samples: int = 4
@@ -51,6 +58,7 @@ class Params:
     levels: int = 32
     glance: int = 16
     inputs: int = HALVED
+    whole: float = 0.05
     least: int = 64
 
 

@@ -21,6 +21,7 @@ from lipyomo.problems.affine.system import term_sizes
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.targets import Targets
 from lipyomo.relaxations.linear.layers import PhaseBatch, by_layer
+from lipyomo.search.spaces.boxes.context import box_bytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,12 +191,18 @@ class Pieces:
         return flat(open_phases(self.network))
 
     @cached_property
+    def together(self) -> int:
+        """Number of boxes that are bounded at a time."""
+        each = box_bytes(self.problem)
+        return int(np.clip(self.params.slice_bytes // each, 1, self.params.slice))
+
+    @cached_property
     def most_open(self) -> int:
         """Most unstable units for which all patterns of a box are enumerated and kept in memory."""
         rows = len(self.measure.targets.functionals)
         work = rows * sum(layer.weight.size for layer in self.network.layers)
         share = max(self.params.pattern_work // max(work, 1), 1)
-        return min(share, BATCH // (8 * self.params.slice)).bit_length() - 1
+        return min(share, BATCH // (8 * self.together)).bit_length() - 1
 
     @cached_property
     def errors(self) -> FloatArray:

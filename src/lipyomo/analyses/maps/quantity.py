@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lipyomo.analyses.maps.cells import Cells
-from lipyomo.analyses.maps.stages import Bounding, BoundingConstants, Job, Searched, Searching
+from lipyomo.analyses.maps.stages import Bounding, BoundingConstants, Searching
 from lipyomo.analyses.maps.values import (
     BoundingValues,
     SearchingValues,
@@ -38,7 +38,7 @@ class Quantity:
 
     name: str
     bounding: Callable[..., Bounding]
-    searching: Callable[..., Callable[[Job], Searched]]
+    searching: Callable[..., Searching]
     refusal: Callable[[LipschitzProblem], str | None]
     scale: Callable[[LipschitzProblem, Cells], float]
 

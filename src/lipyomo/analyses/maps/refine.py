@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from os import PathLike
@@ -16,7 +17,7 @@ from lipyomo.analyses.maps.params import PARAMS
 from lipyomo.analyses.maps.quantity import CONSTANTS, quantity
 from lipyomo.analyses.maps.result import CellMap, statuses
 from lipyomo.analyses.maps.run import MapKeywords, MapSettings, cells_for, over_all
-from lipyomo.analyses.maps.stages import Bounding, Job, answers, shares
+from lipyomo.analyses.maps.stages import Bounding, Job, answers, bound_of_all, shares
 from lipyomo.analyses.maps.store import check_new_map, finished_map, store_of
 from lipyomo.base.arguments import real_number, whole_number
 from lipyomo.base.arrays import BoolArray, FloatArray
@@ -94,12 +95,16 @@ def refine_cells(
         raise MethodError(
             f"cells cannot be refined in the norms {over.describe_norms()}.  Remedy: map_cells"
         )
+    searching = kind.searching(over, until)
+    whole = bound_of_all(searching, clock.left) if chosen.limited else math.inf
+    known = np.full(len(start), whole)
     finest = 2.0**-PARAMS.levels * float(_edges(start).max())
     kept: list[_Some | None] = []
     parts, count, best = start, len(start), 0.0
     with chosen.pool(len(start)) as pool:
         while len(parts):
-            ends = _bounded(pool, bounding, parts)
+            ends = _bounded(pool, bounding, parts, clock)
+            ends = replace(ends, upper=np.minimum(ends.upper, known))
             best = max(best, float(ends.lower.max()))
             lower = np.full(len(parts), best) if largest else ends.lower
             good = ends.upper - lower <= until * np.maximum(ends.upper, scale)
@@ -112,10 +117,10 @@ def refine_cells(
                 chosen.progress(Progress(clock.seconds, best, top, count, f"{count} cells"))
             if good.all():
                 break
-            left = parts.take(np.flatnonzero(~good))
+            left, known = parts.take(np.flatnonzero(~good)), np.tile(ends.upper[~good], 2)
             parts = Cells(*halved_cells(left.lower, left.upper))
     found = _joined(over, kept, until, clock, best if largest else 0.0, scale)
-    found = replace(found, of=kind.name, scale=scale)
+    found = replace(found, of=kind.name, scale=scale, whole=whole)
     try:
         with store_of(out, over, found.cells, until, chosen.time_limit, kind) as store:
             return finished_map(store, found)
@@ -137,10 +142,10 @@ class _Some(NamedTuple):
         return _Some(self.cells.take(index), ends.take(index))
 
 
-def _bounded(pool: Workers[Job, Ends], bounding: Bounding, cells: Cells) -> Ends:
+def _bounded(pool: Workers[Job, Ends], bounding: Bounding, cells: Cells, clock: Clock) -> Ends:
     """Bound each cell with little effort."""
     parts = shares(PARAMS, len(cells), pool.count)
-    jobs = (Job(cells.lower[part], cells.upper[part]) for part in parts)
+    jobs = (Job(cells.lower[part], cells.upper[part], clock.left) for part in parts)
     found = dict(answers(pool, bounding, jobs))
     return joined_ends([found[number] for number in sorted(found)])
 

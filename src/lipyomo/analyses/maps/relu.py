@@ -95,6 +95,8 @@ class PatternCells:
     def bounded(self, low: FloatArray, high: FloatArray, clock: Clock) -> Ends:
         """Bound the cells ``low <= x <= high``, both (n, d), by bisection as far as it pays.
 
+        Cells that are not reached in time have infinite upper ends.
+
         Rounding: bounds are norms plus their error bounds, for phases that hold on the whole box.
         """
         cells = Narrowing(low, high, max(self._gap, self._params.slack))
@@ -112,6 +114,8 @@ def narrow(
 ) -> None:
     """Bound cells and bisect them until they are closed, or until bisection no longer pays.
 
+    Boxes that are not reached in time keep their bounds; those of whole cells are infinite.
+
     Parameters
     ----------
     cells : Narrowing
@@ -127,9 +131,9 @@ def narrow(
     for level in count():
         kept = []
         cells.spend(parts.cell)
-        for at in range(0, len(parts.cell), params.slice):
-            some = parts.take(slice(at, at + params.slice))
-            if clock.expired and np.isfinite(some.bounds).all():
+        for at in range(0, len(parts.cell), pieces.together):
+            some = parts.take(slice(at, at + pieces.together))
+            if clock.expired:
                 cells.close(some.cell, some.bounds)
                 continue
             kept.append(_examined(pieces, cells, some))

@@ -75,6 +75,8 @@ class CellMap:
     scale : float
         Gaps are relative to this if upper ends are smaller.  For values it is the largest size at
         the midpoint of any cell.
+    whole : float
+        An upper bound for all cells together, that of cells that were not reached in time.
     """
 
     problem: LipschitzProblem
@@ -89,6 +91,7 @@ class CellMap:
     witness_rest: FloatArray = field(default_factory=lambda: np.zeros(0), kw_only=True)
     of: str = field(default="constants", kw_only=True)
     scale: float = field(default=0.0, kw_only=True)
+    whole: float = field(default=math.inf, kw_only=True)
 
     def __post_init__(self) -> None:
         if not self.witness_rest.size:
@@ -146,6 +149,11 @@ class CellMap:
         """Whether every cell is exact, or within the gap that was asked for."""
         return bool(np.isin(self.status, (Status.EXACT.value, Status.GAP.value)).all())
 
+    @property
+    def unreached(self) -> IntArray:
+        """Indices of the cells that were not reached in time: their upper end is `whole`."""
+        return np.flatnonzero((self.constant_upper == self.whole) & (self.gaps > self.gap))
+
     def rows(self) -> Iterator[dict[str, Any]]:
         """Generate the cells as dicts of plain values."""
         ends = Ends(self.constant_lower, self.constant_upper, self.witness, self.witness_rest)
@@ -184,6 +192,7 @@ class CellMap:
         top = up(high) if math.isfinite(high) else "inf"
         wrong = int((self.status == Status.CONTRADICTION.value).sum())
         defect = f"\nthe ends of {wrong} cells contradict each other.  {DEFECT}" if wrong else ""
+        unreached = f"{self.unreached.size} cells, with a bound for all of them together"
         constants = [("norms", self.problem.describe_norms())] * (self.of == "constants")
         one = "constant" if constants else "value"
         return (
@@ -195,6 +204,7 @@ class CellMap:
                     (f"largest {one}", f"[{down(low)}, {top}]"),
                     ("attained at", vector(self.place, self.problem.network.input_names)),
                     ("largest gap", f"{100.0 * self.gaps.max():.3g} %"),
+                    *[("not reached", unreached)] * bool(self.unreached.size),
                     ("seconds", f"{self.seconds:.2f}"),
                 )
             )

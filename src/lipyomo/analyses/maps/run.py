@@ -6,7 +6,6 @@ import logging
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from os import PathLike
 from typing import Any, Unpack
 
@@ -18,7 +17,7 @@ from lipyomo.analyses.maps.ends import Ends
 from lipyomo.analyses.maps.params import PARAMS
 from lipyomo.analyses.maps.quantity import CONSTANTS, Quantity, quantity
 from lipyomo.analyses.maps.result import CellMap, StatusArray, statuses
-from lipyomo.analyses.maps.stages import Job, Searched, answers, shares
+from lipyomo.analyses.maps.stages import Job, Searched, answers, bound_of_all, shares
 from lipyomo.analyses.maps.store import finished_map, store_of
 from lipyomo.base.arguments import instance
 from lipyomo.base.arrays import IntArray
@@ -76,6 +75,11 @@ class MapSettings(Work):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_gap(self.gap)
+
+    @property
+    def limited(self) -> bool:
+        """Whether the map may end before all cells are done."""
+        return math.isfinite(self.time_limit) or self.should_stop is not None
 
 
 @takes(MapKeywords)
@@ -203,7 +207,7 @@ class _State:
         self._lower, self._upper = np.zeros(count), np.full(count, np.inf)
         self._points, self._rests = cells.middle, np.zeros(cells.middle.shape)
         self._ended: dict[int, Status] = {}
-        self._done = 0
+        self._done, self._whole = 0, math.inf
         self._scale = kind.scale(problem, cells)
 
     # -- what is known -----------------------------------------------------------------------------
@@ -252,6 +256,7 @@ class _State:
             witness_rest=self._rests,
             of=self._kind.name,
             scale=self._scale,
+            whole=self._whole,
         )
 
     # -- the stages --------------------------------------------------------------------------------
@@ -269,17 +274,17 @@ class _State:
         with settings.pool(len(left)) as pool:
             own = pool.own and pool.count == 1
             stop = settings.should_stop if own else None
-            make = partial(self._kind.bounding, self._problem, settings.gap, scale=self._scale)
-            bounding = make(stop=stop)
-            if bounding.able and left.size:
-                domain = self._problem.domain
-                whole = make()(Job(domain.lower[None], domain.upper[None], 0.0))
-                everywhere = np.full(left.size, whole.upper[0])
-                self._enter(left, Ends.at(np.zeros(left.size), everywhere, self._points[left]))
+            bounding = self._kind.bounding(
+                self._problem, settings.gap, scale=self._scale, stop=stop
+            )
+            searching = self._kind.searching(self._problem, settings.gap, stop)
+            if left.size and settings.limited:
+                self._whole = bound_of_all(searching, self._clock.left)
+                self._upper[left] = np.minimum(self._upper[left], self._whole)
+            if bounding.able:
                 self._bound(pool, bounding, left, enter)
             left = self._open(left)
             left = left[np.argsort(-self._upper[left], kind="stable")]
-            searching = self._kind.searching(self._problem, settings.gap, stop)
             self._search(pool, searching, left, enter)
 
     def _bound(

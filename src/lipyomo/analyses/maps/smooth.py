@@ -56,16 +56,16 @@ class SmoothCells:
         return BoxContext.of(self._question)
 
     def bounded(self, low: FloatArray, high: FloatArray, clock: Clock) -> Ends:
-        """Bound the cells ``low <= x <= high``, both (n, d), to the gap."""
+        """Bound the cells ``low <= x <= high``, both (n, d), to the gap.
+
+        Cells that are not reached in time have infinite upper ends.
+        """
         context, params = self._context, self._params
         chunk = context.batches.chunk
         narrowing = Narrowing(low, high, max(self._question.gap, params.slack))
         boxes = Boxes.over(context, low, high)
         cell = np.repeat(np.arange(len(low)), len(boxes) // len(low))
-        if not context.targets.euclidean:
-            parts = (boxes.take(slice(at, at + chunk)) for at in range(0, len(boxes), chunk))
-            boxes = joined([_signed(context, part) for part in parts])
-        steps = BoxSteps(partial(bounded, context), partial(_attained, context), chunk)
+        steps = BoxSteps(partial(_bounded, context), partial(_attained, context), chunk)
         return narrowed_cells(context, steps, narrowing, (boxes, cell), clock, params)
 
 
@@ -97,6 +97,8 @@ def narrowed_cells(
 ) -> Ends:
     """Bound cells by bounding and bisecting their boxes together.
 
+    Boxes that are not reached in time keep their bounds.
+
     Parameters
     ----------
     context : BoxContext
@@ -114,7 +116,7 @@ def narrowed_cells(
         for at in range(0, len(boxes), steps.chunk):
             part = slice(at, at + steps.chunk)
             some, own = boxes.take(part), cell[part]
-            if clock.expired and np.isfinite(some.bounds).all():
+            if clock.expired:
                 narrowing.close(own, some.bounds)
                 continue
             cutoff = narrowing.cutoff(own)
@@ -139,6 +141,13 @@ def narrowed_cells(
         narrowing.close(cell[~can], boxes.bounds[~can])
         boxes, cell = children, np.concatenate([cell[can], cell[can]])
     return narrowing.ends
+
+
+def _bounded(context: BoxContext, boxes: Boxes, cutoffs: FloatArray) -> Bounded:
+    """Bound boxes; in those that are whole cells, signs of gradient entries are decided first."""
+    if not context.targets.euclidean and np.isinf(boxes.bounds).any():
+        boxes = _signed(context, boxes)
+    return bounded(context, boxes, cutoffs)
 
 
 def _signed(context: BoxContext, boxes: Boxes) -> Boxes:

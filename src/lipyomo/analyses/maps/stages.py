@@ -137,21 +137,31 @@ class Searching:
         The problem, over any domain.
     gap : float
     stop : callable, optional
+    method : str, optional
+        The method for constants.
     """
 
     problem: LipschitzProblem
     gap: float
     stop: Callable[[], bool] | None = None
+    method: str = "auto"
 
     def __call__(self, job: Job) -> Searched:
-        """Run the default method on a job of one cell."""
+        """Solve a job of one cell."""
         settings = Settings(
             time_limit=max(job.seconds, 1e-3), gap=self.gap, workers=1, should_stop=self.stop
         )
         cell = Box(job.low[0], job.high[0])
-        found = solve(self.problem.over(cell), settings=settings)
+        found = solve(self.problem.over(cell), self.method, settings=settings)
         place = Point(cell.center) if found.witness is None else found.witness
         return Searched(Ends.of_one(found.lower, found.upper, place), found.status)
+
+
+def bound_of_all(searching: Searching, seconds: float) -> float:
+    """Return a cheap upper bound of all cells together, in a small share of so many seconds."""
+    domain, share = searching.problem.domain, PARAMS.whole * seconds
+    whole = Job(domain.lower[None], domain.upper[None], share if math.isfinite(share) else 0.0)
+    return float(replace(searching, stop=None, method="crown")(whole).ends.upper[0])
 
 
 def answers(

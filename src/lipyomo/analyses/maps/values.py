@@ -32,6 +32,7 @@ from lipyomo.search.objectives.ends import (
     boxes_at_a_time,
     boxes_over,
     ranges_of_values,
+    relaxed_forwards,
     values_at,
 )
 from lipyomo.search.spaces.boxes.boxes import Boxes
@@ -72,7 +73,7 @@ class BoundingValues(Bounding):
         context = self._context
         bounded, sizes = partial(bounded_rows, context), partial(_sizes, context)
         steps = BoxSteps(bounded, sizes, boxes_at_a_time(context))
-        start = _begun(context, narrowing, (low, high))
+        start = _begun(context, narrowing, (low, high), clock)
         return narrowed_cells(context, steps, narrowing, start, clock, self.params)
 
 
@@ -102,21 +103,28 @@ def _sizes(context: BoxContext, points: FloatArray) -> FloatArray:
 
 
 def _begun(
-    context: BoxContext, narrowing: Narrowing, ends: tuple[FloatArray, FloatArray]
+    context: BoxContext, narrowing: Narrowing, ends: tuple[FloatArray, FloatArray], clock: Clock
 ) -> tuple[Boxes, IntArray]:
-    """Bound each cell (n, d) as one box; return the boxes left open, and their cells."""
+    """Bound each cell (n, d) as one box; return the boxes left open, and their cells.
+
+    Cells that are not reached in time have infinite upper ends.
+    """
     low, high = ends
     m, size = context.question.problem.network.output_dim, boxes_at_a_time(context)
-    kept: list[Boxes] = []
-    owners: list[IntArray] = []
+    every = np.arange(len(low))
+    kept = [boxes_over(context, low[:0], high[:0])]
+    owners = [every[:0]]
     for at in range(0, len(low), size):
         part = slice(at, at + size)
+        cell = every[part]
+        if clock.expired:
+            narrowing.close(cell, np.full(len(cell), np.inf))
+            continue
         boxes = boxes_over(context, low[part], high[part])
-        cell = np.arange(len(low))[part]
+        known = relaxed_forwards(context, boxes)
         narrowing.attain(cell, _sizes(context, boxes.middle), boxes.middle)
         for k in range(m):
-            boxes = replace(boxes, rows=np.full(len(boxes), k))
-            least, largest = ranges_of_values(context, boxes)
+            least, largest = ranges_of_values(known, np.full(len(boxes), k))
             for row, bounds in ((k, largest), (k + m, -least)):
                 cutoff = narrowing.cutoff(cell)
                 open_ = bounds > cutoff

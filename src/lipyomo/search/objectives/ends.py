@@ -21,6 +21,7 @@ from lipyomo.search.spaces.boxes.bounding.collapse import between_planes, collap
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import BoxContext
 from lipyomo.search.spaces.boxes.relaxing.relax import relaxed
+from lipyomo.search.spaces.boxes.relaxing.relaxation import Relaxation
 
 
 def boxes_over(context: BoxContext, low: FloatArray, high: FloatArray) -> Boxes:
@@ -56,16 +57,21 @@ class Functions(NamedTuple):
 
 def bounded_rows(context: BoxContext, boxes: Boxes, cutoffs: FloatArray) -> Bounded:
     """Bound boxes' functions, and score inputs and phases."""
-    known = relaxed(context, boxes, (boxes.v_low, boxes.v_high), forwards=True)
+    known = relaxed_forwards(context, boxes)
     weights, shift = Functions.of(context, boxes.rows)
     above = collapsed(known, np.zeros_like(weights), None, weights)
     return under(known, above.plus(shift, context.unit), cutoffs)
 
 
-def ranges_of_values(context: BoxContext, boxes: Boxes) -> tuple[FloatArray, FloatArray]:
-    """Bound the boxes' functions from below and above, shape (N,), by parallel planes."""
-    known = relaxed(context, boxes, (boxes.v_low, boxes.v_high), forwards=True)
-    weights, shift = Functions.of(context, boxes.rows)
+def relaxed_forwards(context: BoxContext, boxes: Boxes) -> Relaxation:
+    """Relax all hidden layers on boxes."""
+    return relaxed(context, boxes, (boxes.v_low, boxes.v_high), forwards=True)
+
+
+def ranges_of_values(known: Relaxation, rows: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Bound functions (N,) on boxes from below and above, shape (N,), by parallel planes."""
+    context = known.context
+    weights, shift = Functions.of(context, rows)
     above, x = between_planes(known, weights), known.inputs.x
     constant = above.constant + shift
     middle = constant + (above.x * x.middle).sum(axis=1)

@@ -1,6 +1,7 @@
 """The Jacobian as an affine function of x with an error, computed backwards, entry by entry.
 
-With x = middle + radius delta, delta in [-1, 1]^d, the adjoints of a layer are
+With x = middle + radius delta, delta in [-1, 1]^d, the adjoints of a layer are (for the inputs that
+move)
 
     y = F_0 + F delta +- e,      sigma'(z) = p + q delta +- r,      sigma'(z) in rate +- rr,
 
@@ -33,8 +34,8 @@ class Enclosed:
     Attributes
     ----------
     middle, rest : ndarray, shape (N, k, d)
-    slopes : ndarray, shape (N, k, d, d)
-        The third axis is that of delta.
+    slopes : ndarray, shape (N, k, m, d)
+        The third axis is that of delta, for the m inputs with a width on any box.
     """
 
     middle: FloatArray
@@ -64,8 +65,8 @@ def enclosed(known: Relaxation, rows: FloatArray, errors: FloatArray | None) -> 
         Bounds of the errors of the rows.
     """
     context, x = known.context, known.inputs.x
-    unit = context.unit
-    shape = (*rows.shape[:2], 1 + context.inputs, rows.shape[2])
+    unit, moving = context.unit, np.flatnonzero(x.radius.any(axis=0))
+    shape = (*rows.shape[:2], 1 + moving.size, rows.shape[2])
     F = np.zeros(shape)
     F[:, :, 0] = rows
     rest = np.zeros(rows.shape) if errors is None else np.broadcast_to(errors, rows.shape)
@@ -73,8 +74,8 @@ def enclosed(known: Relaxation, rows: FloatArray, errors: FloatArray | None) -> 
         bend, centre, away = layer.bend
         z = np.matmul(layer.pre.x, x.middle[:, :, None])[:, :, 0] + layer.pre.constant
         p = (bend * stage.other(z) + centre)[:, None]
-        coefficients = stage.other(np.swapaxes(layer.pre.x, 1, 2))
-        q = bend[:, None, :] * coefficients * x.radius[:, :, None]
+        coefficients = stage.other(np.swapaxes(layer.pre.x[:, :, moving], 1, 2))
+        q = bend[:, None, :] * coefficients * x.radius[:, moving, None]
         whole = np.matmul(np.abs(layer.pre.x), x.size[:, :, None])[:, :, 0]
         whole = stage.other(whole + np.abs(layer.pre.constant))
         whole = np.abs(bend) * whole + np.abs(centre)
