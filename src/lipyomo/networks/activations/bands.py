@@ -111,7 +111,7 @@ def _on_pieces(
     for k in range(len(samples.z) - 1):
         h = samples.z[k + 1] - samples.z[k]
         if steep:
-            below, above, room = samples.range_and_room(k, 2)
+            below, above, room = samples.range_and_room(k)
         else:
             below, above = samples.range(k, 2)
         half = h * h * (0.5 + 8 * unit)

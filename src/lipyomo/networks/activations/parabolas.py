@@ -39,7 +39,7 @@ def parabola(
         return s, np.zeros_like(s), under, over
     unit, pieces = UNIT_ROUNDOFF, max(PIECES, cut.pieces)
     part = Samples.of(cut.branches[0], sums, cut._replace(pieces=pieces))
-    ranges = [part.range_and_room(n, 2) for n in range(len(part.z) - 1)]
+    ranges = [part.range_and_room(n) for n in range(len(part.z) - 1)]
     k = _bend(part, ranges)
     away = [z - f for z in part.z]
     G = [F - 0.5 * k * d * d for F, d in zip(part.values, away, strict=True)]

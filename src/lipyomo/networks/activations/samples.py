@@ -76,9 +76,9 @@ class Samples:
         """Range of a derivative of F on the k-th piece, less its error (`room`)."""
         return self._sum(self._hulls(k, order))
 
-    def range_and_room(self, k: int, order: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the range and its error bound on the piece, which is smaller than `room`."""
-        hulls = self._hulls(k, order)
+    def range_and_room(self, k: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the range of F'' on the k-th piece, and its error, which is less than `room`."""
+        hulls = self._hulls(k, 2)
         room = UNDERFLOW * ((self.sums.A != 0.0) | (self.sums.c != 0.0))
         for factor, error, ends in hulls:
             relative = error.relative + 4 * UNIT_ROUNDOFF

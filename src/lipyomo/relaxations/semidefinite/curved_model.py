@@ -157,7 +157,7 @@ class CurvedModel:
             self._made.add(*self._scaled(t - least * b, most * b - t))
             scale = np.square(powers(size))[:, None]
             one = np.repeat(self._made.one[None], len(t), axis=0)
-            self._made.add_sums([(scale * t, one), (-scale * b, s)], equal=True)
+            self._made.add_sums([(scale * t, one), (-scale * b, s)])
             more = np.abs(t) @ self._made.columns
         self._adjoint, self._adjoint_sizes = t[:, : self._variables], more
         self._ranged_t = np.concatenate([np.zeros(0, dtype=np.int64), *t_places])

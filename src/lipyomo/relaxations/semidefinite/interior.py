@@ -40,6 +40,9 @@ from lipyomo.relaxations.semidefinite.quadratic import (
 )
 from lipyomo.relaxations.semidefinite.verify import cholesky_or_none
 
+ITERATIONS = 80
+"""Limit of iterations, reached only if they do not converge."""
+
 
 @dataclass(frozen=True)
 class DualPoint:
@@ -289,7 +292,6 @@ def minimise_gamma(
     program: QuadraticProgram,
     tolerance: float = 1e-6,
     left: Callable[[], float] | None = None,
-    max_iterations: int = 80,
     progress: Callable[[DualPoint], object] | None = None,
 ) -> DualPoint:
     """Minimise gamma over the multipliers.
@@ -302,7 +304,6 @@ def minimise_gamma(
     left : callable, optional
         Returns the seconds left, called once per iteration; if there is no time for another one,
         the current bound is returned.
-    max_iterations : int, optional
     progress : callable, optional
         Called with every iterate.
 
@@ -331,7 +332,7 @@ def minimise_gamma(
         return DualPoint(y, proved_bound(program, y), iterations, gap * scale, done)
 
     iterations, gap, took = 0, np.inf, predicted_seconds(width, program.constraints)
-    while iterations < max_iterations and (left is None or left() > 1.5 * took):
+    while iterations < ITERATIONS and (left is None or left() > 1.5 * took):
         iterations += 1
         began = time.monotonic()
         following = advanced(system, at)

@@ -80,9 +80,9 @@ class ProgramBuilder:
         if anchors is not None:
             self._anchors[anchors - 1] = list(numbers)
 
-    def add_sums(self, pairs: Sequence[tuple[FloatArray, FloatArray]], equal: bool = False) -> None:
-        """Add ``sum of left * right >= 0`` (or = 0) over the pairs, for each row."""
-        numbers = self._begun(len(pairs[0][0]), equal)
+    def add_sums(self, pairs: Sequence[tuple[FloatArray, FloatArray]]) -> None:
+        """Add ``sum of left * right = 0`` over the pairs, for each row."""
+        numbers = self._begun(len(pairs[0][0]), True)
         for left, right in pairs:
             self._append(left, right, numbers, (None, None))
 

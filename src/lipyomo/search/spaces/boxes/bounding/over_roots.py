@@ -11,7 +11,7 @@ where s, s', v and v' are functions of the inputs.  As in `relaxing/quotients.py
 
 and N - k r lies below an affine function L.  So the quotient is at most k + L / r.  The maximum of
 this over the range of r is convex in L, and lies below its chord over the range of L.  The next k
-is a Newton step for a largest L of 0.
+is a Newton step for a largest L of 0 (Dinkelbach: On nonlinear fractional programming, 1967).
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from lipyomo.search.spaces.boxes.relaxing.inputs import Inputs
 from lipyomo.search.spaces.boxes.relaxing.quotients import (
     RootFunctions,
     line_of_power,
-    next_quotient,
 )
 
 ROUNDS = 5
@@ -74,7 +73,8 @@ def above_quotient(
         L = above.below(unit, start)
         start = L.point
         at = np.clip(v.at(start), low, high)
-        k, last = next_quotient(k, L.top, at**EXPONENT), k
+        step = L.top / at**EXPONENT
+        k, last = k + np.where(np.isfinite(step), step, 0.0), k
     linear, constant = _lowest(above, unit)
     away = np.abs(linear).sum(axis=0)
     bottom, top = constant - away, constant + away

@@ -182,7 +182,7 @@ def rows_over_roots(context: BoxContext, tail: Tail, known: Relaxation) -> RowsO
     steepest = (roots.weights * size(squares[1]) ** 2) @ roots.whole / ends[0]
     limits = limit, limit * np.sqrt(steepest)[:, group] * up
     z = over_powers(own.s, own.v, within, (-limit, limit), 0.5, convex, unit)
-    quotients = normalised(roots, squares, ends, unit, functions, rows.apart(*z, unit))
+    quotients = normalised(roots, squares, ends, unit, functions, each=False)
     z = common_range(z, _summed_ranges(rows, quotients.values, limit, unit))
     known_u = _summed_ranges(rows, quotients.tangents, limits[1], unit)
     u = over_powers(turning, own.v, within, known_u, 1.5, False, unit)

@@ -40,10 +40,6 @@ def products_of(C: FloatArray, D: FloatArray) -> FloatArray:
     return found
 
 
-Places = tuple[IntArray, ...]
-"""One array of indices, or rows and columns, as `numpy.nonzero` returns them."""
-
-
 @dataclass(frozen=True, eq=False)
 class Quadratics(QuadraticOnCube):
     """Functions ``constant + linear . e + bends . (e_a e_b) +- error`` for e in [-1, 1]^D.
@@ -69,10 +65,12 @@ class Quadratics(QuadraticOnCube):
         terms = len(slopes) + len(pairs_of(len(slopes)))
         return cls(constant, slopes, np.zeros((terms, 1, 1)), error, size)
 
-    def take(self, *places: IntArray) -> Quadratics:
-        """Select some of the n functions, or those at places (N, n); a single one is repeated."""
+    def take(self, which: IntArray) -> Quadratics:
+        """Select some of the n functions; a single one is repeated."""
         parts = self.constant, self.linear, self.bends, self.error, self.size
-        return Quadratics(*(placed(part, places) for part in parts))
+        return Quadratics(
+            *(part[..., which if part.shape[-1] > 1 else 0 * which] for part in parts)
+        )
 
     def on(self, which: IntArray) -> Quadratics:
         """Select some of the boxes."""
@@ -229,13 +227,3 @@ class StackedTangents(NamedTuple):
     def top(self) -> FloatArray:
         """Upper bounds, shape (N, n)."""
         return np.asarray(self.constant + np.abs(self.linear).sum(axis=0))
-
-
-def placed(array: FloatArray, places: Places) -> FloatArray:
-    """Select numbers at places of the last axes; axes of length one are broadcast."""
-    counts = array.shape[-len(places) :]
-    own = (place if count > 1 else 0 * place for place, count in zip(places, counts, strict=True))
-    if len(places) == 1:
-        return np.asarray(array[..., next(own)])
-    row, column = own
-    return np.asarray(array[..., row, column])

@@ -82,7 +82,7 @@ def normalised(
     v: Ends,
     unit: float,
     functions: RootFunctions | None = None,
-    values: Ends | None = None,
+    each: bool = True,
 ) -> Normalised:
     """Bound quotients by roots.
 
@@ -96,8 +96,8 @@ def normalised(
     unit : float
         The rounding error of sums.
     functions : RootFunctions, optional
-    values : (ndarray, ndarray), shape (N, n), optional
-        Ranges of o.  If given, the functions are not used to tighten o and o' one by one.
+    each : bool, optional
+        Whether the functions are also used to tighten o and o' one by one.
     """
     c, group, (s, along) = roots.weights, roots.group, squares
     least, most = squares_of(s)
@@ -117,9 +117,7 @@ def normalised(
         np.fmax(o_low - 8.0 * unit * np.abs(o_low), -limit),
         np.fmin(o_high + 8.0 * unit * np.abs(o_high), limit),
     )
-    if values is not None:
-        o = common_range(o, values)
-    if functions is not None and values is None:
+    if functions is not None and each:
         own, ends = functions.of(group), (low[:, group], high[:, group])
         o = common_range(o, over_powers(own.s, own.v, ends, o, 0.5, True, unit))
     # q, q_k, and brackets
@@ -147,7 +145,7 @@ def normalised(
     tangents = _wider(range_product((root[0][:, group], root[1][:, group]), bracket), unit)
     slope = _wider(range_product((root[0] * root[0] * down, root[1] * root[1] * up), q), unit)
     sums = range_product((np.sqrt(low) * down * 2.0, np.sqrt(high) * up * 2.0), q)
-    if functions is not None and values is None:
+    if functions is not None and each:
         of_o = over_powers(own.turning(unit), own.v, ends, tangents, 1.5, False, unit)
         of_root = over_powers(half, functions.v, (low, high), slope, 1.5, False, unit)
         tangents, slope = common_range(tangents, of_o), common_range(slope, of_root)

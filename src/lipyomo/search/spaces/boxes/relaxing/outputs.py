@@ -1,17 +1,15 @@
-"""Ranges of the outputs of a layer, and lines replaced by these where they are wider."""
+"""Ranges of the outputs of a layer."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
-from lipyomo.base.arrays import BoolArray, IntArray
+from lipyomo.base.arrays import IntArray
 from lipyomo.base.numerics.ranges import Ends
 from lipyomo.search.spaces.boxes.relaxing.inputs import Signal
 from lipyomo.search.spaces.boxes.relaxing.normalised import Normalised
 from lipyomo.search.spaces.boxes.relaxing.planes import with_products
-from lipyomo.search.spaces.boxes.relaxing.relaxation import Change, Relaxed
+from lipyomo.search.spaces.boxes.relaxing.relaxation import Relaxed
 from lipyomo.search.spaces.boxes.structure.stage import Stage
 
 
@@ -58,43 +56,3 @@ def _within(signal: Signal, some: IntArray, ends: Ends, unit: float) -> Signal:
     low[:, some] = np.fmax(low[:, some], ends[0])
     high[:, some] = np.fmin(high[:, some], ends[1])
     return Signal.between(low, np.maximum(low, high), unit)
-
-
-def with_ranges(stage: Stage, layer: Relaxed, units: tuple[Signal, Signal], unit: float) -> Relaxed:
-    """Replace the lines of products by ranges where these are narrower.
-
-    Parameters
-    ----------
-    stage : Stage
-    layer : Relaxed
-        With lines.
-    units : (Signal, Signal)
-        Ranges of h and t of all outputs.
-    unit : float
-    """
-    assert layer.value is not None
-    assert layer.change is not None
-    n = stage.units_of(stage.bias).size
-    (h, t), (slope, middle, radius), change = units, layer.value, layer.change
-    level = h.radius < radius
-    level[:, :n] = False
-    value = (
-        np.where(_spread(stage, level), 0.0, slope),
-        np.where(level, h.middle, middle),
-        np.where(level, h.radius + unit * h.size, radius),
-    )
-    level = t.radius < change.spread
-    level[:, :n] = False
-    branches = _spread(stage, level)
-    change = Change(
-        np.where(branches, 0.0, change.rate),
-        np.where(branches, 0.0, change.tilt),
-        np.where(level, t.middle, change.drift),
-        np.where(level, t.radius + unit * t.size, change.spread),
-    )
-    return replace(layer, value=value, change=change)
-
-
-def _spread(stage: Stage, outputs: BoolArray) -> BoolArray:
-    """Return which branches belong to some outputs."""
-    return np.asarray(stage.spread(np.where(outputs, 1.0, 0.0)) > 0.0)

@@ -6,9 +6,8 @@ With v between two positive ends, r one of ``v**0.5`` and ``v**1.5``, and any nu
 
 If r is replaced by a lower bound that is affine in v, its tangent or its chord (an upper bound for
 k < 0), the maximum is that of a single quadratic function, in which much of p and v cancels.  A
-good start for k is the value of p / r at the middle, or at the corner towards which it increases.
-It is then improved by a Newton step: the maximum has the derivative -r in k, and should be zero
-(Dinkelbach: On nonlinear fractional programming, 1967).  Tangents are those at the same points.
+good k is the value of p / r at the middle, or at the corner towards which it increases, whichever
+is larger.  Tangents are those at the same points.
 """
 
 from __future__ import annotations
@@ -25,14 +24,8 @@ from lipyomo.search.spaces.boxes.quadratics.product_sums import (
     products_in_all,
     sums_of_products,
 )
-from lipyomo.search.spaces.boxes.quadratics.stacked import Quadratics, placed
+from lipyomo.search.spaces.boxes.quadratics.stacked import Quadratics
 from lipyomo.search.spaces.boxes.relaxing.inputs import Affine, Inputs, turned
-
-ROUNDS = 2
-"""How often k is chosen: a third time is not worth it."""
-
-SHARE = 0.05
-"""The relative distance of a bound from an attained value at which it is improved once more."""
 
 
 class RootFunctions(NamedTuple):
@@ -103,6 +96,7 @@ def over_powers(
     """
     middle = np.clip(v.constant, *ends)
     k = p.constant / middle**exponent
+    least, most = ends[0] ** exponent, ends[1] ** exponent
     corner = np.sign(p.linear - exponent * p.constant / middle * v.linear)
     found = []
     for sign, best in ((-1.0, -known[0]), (1.0, known[1])):
@@ -110,55 +104,14 @@ def over_powers(
         there = np.clip(v.at(start), *ends)
         attained = top.at(start) / there**exponent
         best_k, at = np.fmax(sign * k, attained), np.where(attained > sign * k, there, middle)
-        quotients = _Quotients(top, v, ends, exponent, concave, unit)
-        found.append(quotients.highest(best, best_k, at, start, ROUNDS))
+        slope, offset = line_of_power(ends, at, best_k >= 0.0, exponent)
+        whole = top.less(v, best_k * slope, best_k * offset)
+        height = whole.below(unit, start, concave & (best_k >= 0.0)).top
+        height = height + 16.0 * unit * (np.abs(best_k) * most + np.abs(height))
+        better = best_k + np.where(height > 0.0, height / least, height / most)
+        better = better + 8.0 * unit * (np.abs(better) + np.abs(best_k))
+        found.append(np.fmin(best, better))
     return -found[0], found[1]
-
-
-def next_quotient(k: FloatArray, top: FloatArray, power: FloatArray) -> FloatArray:
-    """Return the Newton step from k, where ``p - k r`` has the maximum `top` and r is `power`."""
-    step = top / power
-    return k + np.where(np.isfinite(step), step, 0.0)
-
-
-class _Quotients(NamedTuple):
-    """Functions ``p / v**exponent`` as in `over_powers`, with any number of axes."""
-
-    p: Quadratics
-    v: Quadratics
-    ends: Ends
-    exponent: float
-    concave: bool
-    unit: float
-
-    def highest(
-        self, best: FloatArray, k: FloatArray, at: FloatArray, start: FloatArray, rounds: int
-    ) -> FloatArray:
-        """Return upper bounds, at most `best`, by k and tangents at a v; repeat where they are far.
-
-        `start` are points near the maximisers.
-        """
-        p, v, ends, exponent, concave, unit = self
-        least, most = ends[0] ** exponent, ends[1] ** exponent
-        slope, offset = line_of_power(ends, at, k >= 0.0, exponent)
-        whole = p.less(v, k * slope, k * offset)
-        found = whole.below(unit, start, concave & (k >= 0.0))
-        height, point = found.top, found.point
-        height = height + 16.0 * unit * (np.abs(k) * most + np.abs(height))
-        better = k + np.where(height > 0.0, height / least, height / most)
-        best = np.fmin(best, better + 8.0 * unit * (np.abs(better) + np.abs(k)))
-        if rounds == 1:
-            return best
-        at = np.clip(v.at(point), *ends)
-        k = next_quotient(k, height, at**exponent)
-        far = np.nonzero(best - k > SHARE * np.maximum(np.abs(best), np.abs(k)))
-        if far[0].size:
-            within = placed(ends[0], far), placed(ends[1], far)
-            parts = p.take(*far), v.take(*far), within
-            again = _Quotients(*parts, exponent, concave, unit)
-            some = best[far], k[far], at[far], placed(point, far)
-            best[far] = again.highest(*some, rounds - 1)
-        return best
 
 
 def line_of_power(

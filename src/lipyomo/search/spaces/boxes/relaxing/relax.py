@@ -48,7 +48,7 @@ from lipyomo.search.spaces.boxes.relaxing.inputs import (
     unmoved,
 )
 from lipyomo.search.spaces.boxes.relaxing.normalised import Normalised, normalised, ranges_of
-from lipyomo.search.spaces.boxes.relaxing.outputs import output_signals, with_ranges
+from lipyomo.search.spaces.boxes.relaxing.outputs import output_signals
 from lipyomo.search.spaces.boxes.relaxing.planes import with_planes, with_product_lines
 from lipyomo.search.spaces.boxes.relaxing.relaxation import Change, Relaxation, Relaxed
 from lipyomo.search.spaces.boxes.relaxing.roots_on_boxes import RootsOnBoxes, roots_on_boxes
@@ -110,10 +110,7 @@ def relaxed(
             if context.structure.local_roots is not None:
                 local = roots_on_boxes(context.structure.local_roots, found[0], inputs, unit)
         if not last:
-            units = output_signals(stage, found[-1], rooted, unit)
-            if whole is not None:
-                found[-1] = with_ranges(stage, found[-1], units, unit)
-            signals = units
+            signals = output_signals(stage, found[-1], rooted, unit)
     return Relaxation(context, boxes, directions, inputs, found)
 
 

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray, IntArray
-from lipyomo.base.numerics.ranges import Ends
 from lipyomo.networks.normalised import Quotients, Roots
 from lipyomo.search.spaces.boxes.quadratics.stacked import Quadratics
 from lipyomo.search.spaces.boxes.structure.closed_forms import Passed
@@ -53,21 +52,6 @@ class RowsOfSignals(NamedTuple):
         for weight in self.weights:
             signals = signals.sums(weight)
         return signals
-
-    def apart(self, low: FloatArray, high: FloatArray, unit: float) -> Ends:
-        """Return ranges of the signals that are alone in a sum, given those of the sums (N, n)."""
-        weight = self.weights[0]
-        ends = tuple(np.full((len(low), weight.shape[1]), end) for end in (-np.inf, np.inf))
-        alone = np.flatnonzero((weight != 0.0).sum(axis=1) == 1)
-        if len(self.weights) == 1:
-            signal = np.abs(weight[alone]).argmax(axis=1)
-            sides = [end[:, alone] / weight[alone, signal] for end in (low, high)]
-            room = 4.0 * unit * np.maximum(*np.abs(sides))
-            ends[0][:, signal], ends[1][:, signal] = (
-                np.minimum(*sides) - room,
-                np.maximum(*sides) + room,
-            )
-        return ends[0], ends[1]
 
     @property
     def whole(self) -> FloatArray:
