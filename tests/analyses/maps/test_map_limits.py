@@ -11,6 +11,7 @@ import networks
 from lipyomo import Box, LipschitzProblem, map_cells
 from lipyomo.analyses.maps import measure, relu, smooth, values
 from lipyomo.analyses.maps.cells import grid
+from lipyomo.analyses.maps.ends import Slices
 from lipyomo.analyses.maps.params import PARAMS
 from lipyomo.analyses.maps.refine import refine_cells
 from lipyomo.analyses.maps.relu import PatternCells
@@ -131,3 +132,17 @@ def test_the_jacobian_at_points_has_no_slopes() -> None:
             for k, row in enumerate(np.eye(3)):
                 exact = problem.network.gradients(points[:, n], row)
                 assert (np.abs(exact - found.middle[n, k]) <= found.radius[n, k] + 1e-12).all()
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1.0, 40.0])
+def test_slices_grow_as_far_as_the_time_allows(seconds: float) -> None:
+    """The first has one box; none is expected to take more than a share of the time left."""
+    now = [0.0]
+    slices, sizes = Slices(64, Clock(1e3, now=lambda: now[0])), []
+    for part in slices.of(500):
+        sizes.append(len(range(500)[part]))
+        now[0] += seconds * sizes[-1]
+    assert sum(sizes) == 500
+    assert sizes[:2] == ([1, 1] if seconds == 40.0 else [1, 2])
+    assert max(sizes) == 64 if seconds == 0.0 else 1 <= max(sizes) * seconds <= 0.05 * 1e3
+    assert [part.stop for part in Slices(64, Clock()).of(130)] == [64, 128, 192]

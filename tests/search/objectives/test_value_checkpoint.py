@@ -135,7 +135,7 @@ def test_a_range_goes_on_from_its_checkpoint(tmp_path: Path, kind: str, polls: i
     whole, rest = ask(), ask(checkpoint=file, resume=True)
     assert rest.is_exact
     ends = np.array([rest.low, rest.high])
-    assert ends == pytest.approx(np.array([whole.low, whole.high]), rel=1e-6)
+    assert ends == pytest.approx(np.array([whole.low, whole.high]), abs=whole.tolerance)
     assert rest.nodes >= first.nodes
     again = ask(checkpoint=file, resume=True)
     assert (again.low, again.high, again.nodes) == (rest.low, rest.high, rest.nodes)

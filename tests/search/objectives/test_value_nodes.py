@@ -7,6 +7,7 @@ import pytest
 
 from lipyomo import Box, ball
 from lipyomo.base.arrays import BoolArray, FloatArray
+from lipyomo.base.clock import Clock
 from lipyomo.networks.phases import OPEN, RIGHT
 from lipyomo.problems.domains import Domain
 from lipyomo.search.objectives.context import ValueContext, ValueQuestion
@@ -37,13 +38,13 @@ def test_no_point_above_the_cutoff_is_lost(seed: int, domain: Domain) -> None:
     cutoff = float(np.quantile(values, 0.8))
     points = points[values > cutoff]
     context = ValueContext.of(question).at(cutoff)
-    nodes = narrowed(context, [context.whole()], is_root=True)
+    nodes = narrowed(context, [context.whole()], Clock(), is_root=True)
     assert held(context, nodes, points).all()
     most = 1
     for _ in range(5):
         parts = [side for node in nodes for side in chosen(context, node).sides()]
         assert held(context, parts, points).all()
-        nodes = narrowed(context, parts)
+        nodes = narrowed(context, parts, Clock())
         assert held(context, nodes, points).all()
         most = max(most, len(nodes))
     assert most > 4

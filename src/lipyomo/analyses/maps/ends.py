@@ -1,15 +1,20 @@
-"""Lower and upper ends of the values of cells, and their updates while boxes are bounded."""
+"""Ends of the values of cells, their updates while boxes are bounded, and how many at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray, middles
+from lipyomo.base.clock import Clock
 from lipyomo.base.numerics.rounding import gamma
 from lipyomo.problems.result import Point
+
+SHARE = 0.05
+"""Largest share of the time left that the next slice may be expected to take."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,3 +133,29 @@ class Narrowing:
     def ends(self) -> Ends:
         """The ends of the cells, once all boxes are closed; upper ends are the boxes' bounds."""
         return Ends.at(self._lower, self._closed, self._points)
+
+
+class Slices:
+    """Slices of up to `most` boxes; with a time limit, the first one has one box, and they grow.
+
+    Parameters
+    ----------
+    most : int
+    clock : Clock
+    """
+
+    def __init__(self, most: int, clock: Clock) -> None:
+        self._most, self._clock = most, clock
+        self._size = most if math.isinf(clock.left) else 1
+
+    def of(self, count: int) -> Iterator[slice]:
+        """Generate slices of `count` boxes, each sized by the time that the one before took."""
+        at = 0
+        while at < count:
+            size, began = self._size, self._clock.seconds
+            yield slice(at, at + size)
+            at += size
+            seconds = (self._clock.seconds - began) / size
+            room = SHARE * self._clock.left
+            fit = 2 * size if seconds * 2 * size <= room else int(room / seconds)
+            self._size = min(max(fit, 1), self._most)

@@ -40,8 +40,7 @@ class Params:
     inputs : int
         Most inputs for which boxes are bisected and patterns tested; with more this hardly pays.
     whole : float
-        Share of the time limit for a bound of all cells together, which cells have that are not
-        reached in time.
+        Share of the time limit for a bound of all cells together, for those not reached in time.
     least : int
         Least number of cells in a job if there are several workers, and of initial boxes if there
         is one cell.
@@ -58,7 +57,7 @@ class Params:
     levels: int = 32
     glance: int = 16
     inputs: int = HALVED
-    whole: float = 0.05
+    whole: float = 0.1
     least: int = 64
 
 

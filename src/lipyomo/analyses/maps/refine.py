@@ -17,7 +17,7 @@ from lipyomo.analyses.maps.params import PARAMS
 from lipyomo.analyses.maps.quantity import CONSTANTS, quantity
 from lipyomo.analyses.maps.result import CellMap, statuses
 from lipyomo.analyses.maps.run import MapKeywords, MapSettings, cells_for, over_all
-from lipyomo.analyses.maps.stages import Bounding, Job, answers, bound_of_all, shares
+from lipyomo.analyses.maps.stages import Bounding, Job, answers, shares
 from lipyomo.analyses.maps.store import check_new_map, finished_map, store_of
 from lipyomo.base.arguments import real_number, whole_number
 from lipyomo.base.arrays import BoolArray, FloatArray
@@ -96,7 +96,7 @@ def refine_cells(
             f"cells cannot be refined in the norms {over.describe_norms()}.  Remedy: map_cells"
         )
     searching = kind.searching(over, until)
-    whole = bound_of_all(searching, clock.left) if chosen.limited else math.inf
+    whole = searching.everywhere(clock.left) if chosen.limited else math.inf
     known = np.full(len(start), whole)
     finest = 2.0**-PARAMS.levels * float(_edges(start).max())
     kept: list[_Some | None] = []

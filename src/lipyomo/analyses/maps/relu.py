@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lipyomo.analyses.maps.cells import halved_cells
-from lipyomo.analyses.maps.ends import Ends, Narrowing
+from lipyomo.analyses.maps.ends import Ends, Narrowing, Slices
 from lipyomo.analyses.maps.inside import inside
 from lipyomo.analyses.maps.measure import PatternNorms
 from lipyomo.analyses.maps.params import Params
@@ -125,14 +125,14 @@ def narrow(
     learn : callable, optional
         Updates the pieces after each level of bisection.
     """
-    params = pieces.params
+    params, slices = pieces.params, Slices(pieces.together, clock)
     phases = with_faces(pieces, np.repeat(pieces.open[None], len(low), axis=0), low, high)
     parts = CellParts(low, high, np.arange(len(low)), np.full(len(low), np.inf), phases)
     for level in count():
         kept = []
         cells.spend(parts.cell)
-        for at in range(0, len(parts.cell), pieces.together):
-            some = parts.take(slice(at, at + pieces.together))
+        for part in slices.of(len(parts.cell)):
+            some = parts.take(part)
             if clock.expired:
                 cells.close(some.cell, some.bounds)
                 continue

@@ -17,7 +17,7 @@ from lipyomo.analyses.maps.ends import Ends
 from lipyomo.analyses.maps.params import PARAMS
 from lipyomo.analyses.maps.quantity import CONSTANTS, Quantity, quantity
 from lipyomo.analyses.maps.result import CellMap, StatusArray, statuses
-from lipyomo.analyses.maps.stages import Job, Searched, answers, bound_of_all, shares
+from lipyomo.analyses.maps.stages import Job, Searched, answers, shares
 from lipyomo.analyses.maps.store import finished_map, store_of
 from lipyomo.base.arguments import instance
 from lipyomo.base.arrays import IntArray
@@ -279,7 +279,7 @@ class _State:
             )
             searching = self._kind.searching(self._problem, settings.gap, stop)
             if left.size and settings.limited:
-                self._whole = bound_of_all(searching, self._clock.left)
+                self._whole = searching.everywhere(self._clock.left)
                 self._upper[left] = np.minimum(self._upper[left], self._whole)
             if bounding.able:
                 self._bound(pool, bounding, left, enter)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lipyomo.analyses.maps.ends import Ends, Narrowing
+from lipyomo.analyses.maps.ends import Ends, Narrowing, Slices
 from lipyomo.analyses.maps.params import Params
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.clock import Clock
@@ -109,12 +109,11 @@ def narrowed_cells(
     clock : Clock
     params : Params
     """
-    boxes, cell = start
+    (boxes, cell), slices = start, Slices(steps.chunk, clock)
     for level in count():
         kept, owners = [], []
         narrowing.spend(cell)
-        for at in range(0, len(boxes), steps.chunk):
-            part = slice(at, at + steps.chunk)
+        for part in slices.of(len(boxes)):
             some, own = boxes.take(part), cell[part]
             if clock.expired:
                 narrowing.close(own, some.bounds)

@@ -156,12 +156,11 @@ class Searching:
         place = Point(cell.center) if found.witness is None else found.witness
         return Searched(Ends.of_one(found.lower, found.upper, place), found.status)
 
-
-def bound_of_all(searching: Searching, seconds: float) -> float:
-    """Return a cheap upper bound of all cells together, in a small share of so many seconds."""
-    domain, share = searching.problem.domain, PARAMS.whole * seconds
-    whole = Job(domain.lower[None], domain.upper[None], share if math.isfinite(share) else 0.0)
-    return float(replace(searching, stop=None, method="crown")(whole).ends.upper[0])
+    def everywhere(self, seconds: float) -> float:
+        """Return a cheap upper bound of all cells together, in a share of so many seconds."""
+        domain, share = self.problem.domain, PARAMS.whole * seconds
+        job = Job(domain.lower[None], domain.upper[None], share if math.isfinite(share) else 0.0)
+        return float(replace(self, stop=None, method="crown")(job).ends.upper[0])
 
 
 def answers(

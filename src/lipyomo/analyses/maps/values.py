@@ -12,7 +12,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from lipyomo.analyses.maps.cells import Cells
-from lipyomo.analyses.maps.ends import Ends, Narrowing
+from lipyomo.analyses.maps.ends import Ends, Narrowing, Slices
 from lipyomo.analyses.maps.smooth import BoxSteps, narrowed_cells
 from lipyomo.analyses.maps.stages import Bounding, Job, Searched, Searching
 from lipyomo.analyses.questions.largest import largest_value
@@ -114,8 +114,7 @@ def _begun(
     every = np.arange(len(low))
     kept = [boxes_over(context, low[:0], high[:0])]
     owners = [every[:0]]
-    for at in range(0, len(low), size):
-        part = slice(at, at + size)
+    for part in Slices(size, clock).of(len(low)):
         cell = every[part]
         if clock.expired:
             narrowing.close(cell, np.full(len(cell), np.inf))
@@ -148,3 +147,7 @@ class SearchingValues(Searching):
         found = largest_value(self.problem.over(cell), settings)
         place = Point(cell.center) if found.x is None else Point(found.x, rest=found.rest)
         return Searched(Ends.of_one(found.lower, found.upper, place), found.status)
+
+    def everywhere(self, seconds: float) -> float:
+        """See `Searching`; without time, bounds of all functionals share their work."""
+        return super().everywhere(0.0)

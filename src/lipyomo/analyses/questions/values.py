@@ -16,9 +16,10 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.digest import array_digest
 from lipyomo.base.kept import Kept
+from lipyomo.base.numerics.rounding import gamma
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.networks.digest import network_digest
-from lipyomo.networks.network import Network
+from lipyomo.networks.network import Layer, Network
 from lipyomo.primal.regions.value import value_at
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.domains.base import domain_digest
@@ -29,6 +30,7 @@ from lipyomo.problems.reductions.merge import exactly
 from lipyomo.problems.reductions.reduction import Reduction
 from lipyomo.problems.result import Point, Progress, Status
 from lipyomo.problems.settings import Settings, SettingsKeywords, takes
+from lipyomo.relaxations.linear import preactivation_bounds
 from lipyomo.search.engine.checkpoint import checkpoint_of
 from lipyomo.search.engine.engine import Engine, Found
 from lipyomo.search.engine.protocol import NODES, Pipeline
@@ -84,6 +86,8 @@ def value_range(
     if ready.constant:
         value, center = ready.value_at(domain.center), Point(domain.center)
         return Range(value, value, (center, center), Status.EXACT, clock.seconds)
+    if clock.expired and settings.checkpoint is None and not ready.question().is_quick:
+        return ready.at_once(clock)
     found = both_ends(ready.pipeline, settings, clock, ready.owner)
     low, high = found.witnesses
     return replace(found, witnesses=(ready.lifted(low), ready.lifted(high)))
@@ -145,8 +149,25 @@ def least_value(
 
 
 @lru_cache(maxsize=1)  # the functionals of a network are asked about in turn
-def _reduced(network: Network, domain: Domain) -> Reduction:
-    return exactly(network, domain)
+def _reduced(network: Network, domain: Domain) -> tuple[Network, Reduction, Domain]:
+    """Return the network with bounded slopes on the domain, its reduction, and that's domain."""
+    if network.needs_ranges:
+        network = confined(network, domain)
+    reduced = exactly(network, domain)
+    moving = reduced.moving
+    some = moving.any() and not moving.all()
+    return network, reduced, domain.restrict(moving) if some else domain
+
+
+@lru_cache(maxsize=1)
+def _outputs(network: Network, domain: Domain) -> tuple[FloatArray, FloatArray]:
+    """Bound all outputs without a search, in about `PARAMS.grace` seconds; shapes (m,)."""
+    head = network.head
+    refined = Layer(head.weight, head.bias, 0.0, 1.0)  # only ranges of units with kinks are refined
+    last = Layer(np.eye(head.units), np.zeros(head.units))
+    stop = Clock(PARAMS.grace).steps()
+    found = preactivation_bounds(Network([*network.hidden, refined, last]), domain, stop=stop)
+    return found.lower[-1], found.upper[-1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,13 +209,11 @@ class _Ready:
         """
         check_parts(network, domain)
         row = chosen_functional(network, functional)
-        if network.needs_ranges:
-            network = confined(network, domain)
-        check_magnitudes(network, domain, row[None])
-        reduced = _reduced(network, domain)
+        whole = domain
+        network, reduced, domain = _reduced(network, whole)
+        check_magnitudes(network, whole, row[None])
         if not reduced.moving.any() or not reduced.network.linked[row != 0].any():
-            return cls(network, reduced, domain, row, 0.0, seed, constant=True)
-        domain = domain if reduced.moving.all() else domain.restrict(reduced.moving)
+            return cls(network, reduced, whole, row, 0.0, seed, constant=True)
         sample = domain.sample(np.random.default_rng(seed), 64)
         return cls(network, reduced, domain, row, _scale(reduced.network, row, sample), seed)
 
@@ -202,14 +221,29 @@ class _Ready:
         """Enclose the value at a point of the original domain."""
         return value_at(self.network, self.row, x)
 
+    def question(self, sign: float = 1.0, enough: float = -math.inf) -> ValueQuestion:
+        """Return the question for the largest of the values times `sign`, down to `enough`."""
+        row, network = sign * self.row, self.reduced.network
+        return ValueQuestion(network, row, self.domain, self.scale, enough, PARAMS)
+
+    def at_once(self, clock: Clock) -> Range:
+        """Bound the range without a search, by work that all functionals of a network share."""
+        row, center = self.row, self.domain.center
+        low, high = _outputs(self.reduced.network, self.domain)
+        terms = np.stack([low * row, high * row])[:, row != 0]
+        room = gamma(row.size + 2) * float(np.abs(terms).max(axis=0).sum())
+        ends = float(terms.min(axis=0).sum()) - room, float(terms.max(axis=0).sum()) + room
+        point = Point.at(self.reduced.lift_point(center))
+        value = self.value_at(point.x)
+        found = Range((ends[0], value[1]), (value[0], ends[1]), (point, point))
+        return replace(found, seconds=clock.seconds).ended(clock)
+
     def pipeline(
         self, sign: float, enough: float = -math.inf, boxes: bool = False
     ) -> Pipeline[Any, Any]:
         """Make the pipeline that finds the largest of the values times `sign`, down to `enough`."""
-        network = self.reduced.network
-        question = ValueQuestion(network, sign * self.row, self.domain, self.scale, enough)
-        search = value_in_boxes if boxes else kind_of(network).largest_value
-        return search(question, self.seed)
+        search = value_in_boxes if boxes else kind_of(self.reduced.network).largest_value
+        return search(self.question(sign, enough), self.seed)
 
     def owner(self) -> dict[str, str]:
         """Return digests of the parts of the question."""

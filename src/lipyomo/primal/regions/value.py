@@ -5,6 +5,8 @@ Floating point is not trusted: arithmetic is exact, or ball arithmetic for smoot
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from flint import arb, ctx, fmpq
 
@@ -37,14 +39,20 @@ def value_at(network: Network, row: FloatArray, x: FloatArray) -> tuple[float, f
 
 
 def _exactly(network: Network, row: FloatArray, x: FloatArray) -> tuple[float, float]:
-    signal = ExactSignal.at(x)
+    outputs = _exact_outputs(network, x.tobytes(), x.shape)
+    value = (Exact.of(np.append(row, 0.0)[None]) @ outputs).rationals()[0][0]
+    return around(value)
+
+
+@lru_cache(maxsize=1)  # several functionals are often evaluated at one point in turn
+def _exact_outputs(network: Network, numbers: bytes, shape: tuple[int, ...]) -> Exact:
+    """Return the outputs at a point, given as the bytes of an array."""
+    signal = ExactSignal.at(np.frombuffer(numbers).reshape(shape))
     for layer in network.hidden:
         signal = signal.through(layer)
         on = np.array([entry > 0 for entry in signal.values.matrix.entries()[:-1]], dtype=bool)
         signal = signal.past(UnitMap.of_slopes(layer.slopes(on)))
-    outputs = exact_weights(network.head).after(signal.values)
-    value = (Exact.of(np.append(row, 0.0)[None]) @ outputs).rationals()[0][0]
-    return around(value)
+    return exact_weights(network.head).after(signal.values)
 
 
 def around(value: fmpq) -> tuple[float, float]:
@@ -59,11 +67,18 @@ def around(value: fmpq) -> tuple[float, float]:
 
 
 def _in_balls(network: Network, row: FloatArray, x: FloatArray) -> tuple[float, float]:
+    outputs = _outputs_in_balls(network, x.tobytes(), x.shape)
     with ctx.workprec(PRECISION):
-        *_, outputs = units_along(network.layers, x)
         return around_ball(
-            sum((arb(c) * y.at for c, y in zip(row.tolist(), outputs, strict=True)), arb(0))
+            sum((arb(c) * y for c, y in zip(row.tolist(), outputs, strict=True)), arb(0))
         )
+
+
+@lru_cache(maxsize=1)
+def _outputs_in_balls(network: Network, numbers: bytes, shape: tuple[int, ...]) -> list[arb]:
+    with ctx.workprec(PRECISION):
+        *_, outputs = units_along(network.layers, np.frombuffer(numbers).reshape(shape))
+        return [unit.at for unit in outputs]
 
 
 def derivatives_at(

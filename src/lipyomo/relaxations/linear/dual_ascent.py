@@ -35,7 +35,7 @@ their rounding errors (see `DualAscent.bounds`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -167,6 +167,7 @@ class DualAscent:
         rows: WantedBounds,
         multipliers: SingleArray,
         steps: int,
+        stop: Callable[[], bool] = lambda: False,
     ) -> SingleArray:
         """Improve `multipliers` by `steps` steps; rows whose bound gets no better are kept.
 
@@ -177,6 +178,8 @@ class DualAscent:
         multipliers : ndarray, shape (R, columns)
             Clipped to their allowed ranges.
         steps : int
+        stop : callable, optional
+            Polled between parts; once True, the remaining rows are kept.
         """
         rate = PARAMS.rate
         slopes, weights = (part.astype(np.float32) for part in self._scales(relaxation))
@@ -184,8 +187,10 @@ class DualAscent:
         limits = (*self._ranges(relaxation), slopes, weights)
         nodes = GatheredNodes(relaxation, self._spans, np.float32, *limits)
         own = np.float32(rate) * relaxation.size[rows.node, rows.unit].astype(np.float32)
-        found = np.empty_like(multipliers)
+        found = multipliers.copy()
         for part in self._parts(rows):
+            if stop():
+                break
             data, (least, most, scale, weight) = nodes.gather(rows[part])
             weight *= own[part]
             scale += weight
@@ -225,11 +230,16 @@ class DualAscent:
         return slope, weight
 
     def bounds(
-        self, relaxation: NodeTriangles, rows: WantedBounds, multipliers: SingleArray
+        self,
+        relaxation: NodeTriangles,
+        rows: WantedBounds,
+        multipliers: SingleArray,
+        stop: Callable[[], bool] = lambda: False,
     ) -> FloatArray:
         """Return upper bounds of ``sign * z_unit`` that are safe against rounding, shape (R,).
 
-        They are valid for any multipliers, which are clipped to their allowed ranges.
+        They are valid for any multipliers, which are clipped to their allowed ranges.  Once `stop`,
+        which is polled between parts, is True, the remaining bounds are infinite.
 
         Notes
         -----
@@ -241,9 +251,11 @@ class DualAscent:
         operations.  The domain's rows and the support add theirs.  Chords may have any slope, as
         their offsets are computed for the slope that is used.
         """
-        result = np.empty(rows.count)
+        result = np.full(rows.count, np.inf)
         nodes = GatheredNodes(relaxation, self._spans, np.float64, *self._ranges(relaxation))
         for part in self._parts(rows):
+            if stop():
+                break
             data, limits = nodes.gather(rows[part])
             coefficients, constant, amount = self._linear(data, limits, multipliers[part])
             sizes = np.abs(coefficients)

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray
-from lipyomo.base.clock import Clock
+from lipyomo.base.clock import Clock, dense_entries, seconds_of
 from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.phases import RIGHT
 from lipyomo.primal.regions.value import value_at
@@ -57,6 +57,11 @@ class ValueQuestion:
             value = float(self.values(self.domain.center[None])[0])
         return max(value + 0.5 * tolerance_of(value, self.scale), self.enough)
 
+    @property
+    def is_quick(self) -> bool:
+        """Whether the root is bounded in full even if the time is up."""
+        return self.params.quick >= back_substitution_seconds(self.network)
+
     def values(self, points: FloatArray) -> FloatArray:
         """Evaluate the values at points (n, d), in floating point."""
         return np.asarray(self.network.forward(points) @ self.row)
@@ -93,6 +98,8 @@ class ValueQuestion:
 
     def ascended(self, points: FloatArray, clock: Clock, best: Incumbent) -> Incumbent:
         """Return the better of an incumbent and of ascents from the best of points (n, d)."""
+        if clock.expired and best.point is not None:
+            return best
         first = points[np.argsort(-self.values(points), kind="stable")[: self.params.starts]]
 
         def slopes(x: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -100,6 +107,12 @@ class ValueQuestion:
 
         points, values = projected_ascents(self.domain, first, slopes, self.params.steps, clock)
         return self.challenged(best, points[values.argmax()])
+
+
+def back_substitution_seconds(network: Network) -> float:
+    """Predict the time of substituting the units of every layer back to the inputs."""
+    weights = np.cumsum([dense_entries(layer.weight) for layer in network.layers])
+    return seconds_of(4.0 * float(weights @ network.sizes[1:]))
 
 
 @dataclass(frozen=True, eq=False)

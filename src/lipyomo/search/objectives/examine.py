@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
+from lipyomo.base.clock import Clock
 from lipyomo.networks.phases import OPEN, RIGHT
 from lipyomo.relaxations.linear.layers import Stack
 from lipyomo.relaxations.linear.preactivation import follow, propagate
@@ -22,9 +23,9 @@ SPLITS = Splits()
 
 
 def narrowed(
-    context: ValueContext, nodes: Sequence[ValueNode], is_root: bool = False
+    context: ValueContext, nodes: Sequence[ValueNode], clock: Clock, is_root: bool = False
 ) -> list[ValueNode]:
-    """Bound all pre-activations and the aim, given the cutoff.
+    """Bound all pre-activations and the aim, given the cutoff; roughly once the time is up.
 
     Returns
     -------
@@ -38,14 +39,22 @@ def narrowed(
     warm_start = [node.warm_start for node in nodes]
     same = bool((stack.low == domain.lower).all() and (stack.high == domain.upper).all())
     if is_root:
-        propagate(context.layers, domain, stack)
+        propagate(context.layers, domain, stack, stop=clock.steps())
     elif not all(warm_start) or not same:
         propagate(context.layers, domain, stack, intervals=False, first=int(same))
     stack.decide_and_cut(context.kinked)
     before = stack.phases.copy()
     none = [None] * len(nodes)
     with np.errstate(over="ignore", invalid="ignore"):  # NaN bounds are ignored
-        warm_start = tighten(context.ascent, context.system, stack, warm_start, none, aim=aim)
+        warm_start = tighten(
+            context.ascent,
+            context.system,
+            stack,
+            warm_start,
+            none,
+            aim=aim,
+            stop=lambda: clock.expired,
+        )
     follow(context.layers, domain, stack, before)
     stack.upper[:, aim] = np.nextafter(stack.upper[:, aim] + context.cutoff, np.inf)
     return [

@@ -117,7 +117,7 @@ class LeastDistance(PhaseObjective):
         """See `PhaseObjective`."""
         return self._start
 
-    def top(self, node: ValueNode) -> float:
+    def top(self, node: ValueNode, clock: Clock) -> float:
         """See `PhaseObjective`."""
         return -self._nearest.least
 

@@ -63,7 +63,7 @@ class PhaseObjective(ABC):
         """Run the first heuristics, and return an incumbent."""
 
     @abstractmethod
-    def top(self, node: ValueNode) -> float:
+    def top(self, node: ValueNode, clock: Clock) -> float:
         """Return a bound of the root, once it is narrowed."""
 
     def within(self, nodes: Sequence[ValueNode]) -> list[ValueNode]:
@@ -118,9 +118,11 @@ class Largest(PhaseObjective):
         """See `PhaseObjective`."""
         return self.question.first(rng, clock)
 
-    def top(self, node: ValueNode) -> float:
+    def top(self, node: ValueNode, clock: Clock) -> float:
         """See `PhaseObjective`."""
-        return min(float(node.upper[self.context.aim]), self._program.twins.largest)
+        known = float(node.upper[self.context.aim])
+        late = clock.expired and not self.question.is_quick
+        return known if late else min(known, self._program.twins.largest)
 
     def judged(self, node: ValueNode, best: Incumbent, clock: Clock) -> tuple[ValueNode, Incumbent]:
         """See `PhaseObjective`."""

@@ -22,6 +22,11 @@ class Params:
     starts, steps : int
         Number of the best samples from which ascents start, and their steps; derivatives are
         evaluated at `starts` points before they are bounded.
+    grace : float
+        Seconds for bounds of all functionals together once the time is up.
+    quick : float
+        Predicted seconds up to which a root is bounded in full even if the time is up: tighter
+        bounds against time.
     newton : int
         Most programs for the distance of one node.
     cell_inputs : int
@@ -40,6 +45,8 @@ class Params:
     samples: int = 256
     starts: int = TOGETHER
     steps: int = 30
+    grace: float = 0.5
+    quick: float = 0.01
     newton: int = NUMERICS.interior_steps
     cell_inputs: int = 4
     price: float = 1e4

@@ -80,10 +80,10 @@ class ValuePipeline(Pipeline[ValueNode, ValueTask]):
         self.best = objective.first(self._rng, clock)
         on_progress(best=self.best)
         context = objective.at(self.best.value)
-        whole = narrowed(context, [context.whole()], is_root=True)
+        whole = narrowed(context, [context.whole()], clock, is_root=True)
         if not whole:
             return Root(Outcome(closed=self.cutoff(self.best.value), best=self.best))
-        whole = [replace(node, bound=objective.top(node)) for node in whole]
+        whole = [replace(node, bound=objective.top(node, clock)) for node in whole]
         on_progress(upper=whole[0].bound)
         self.best = objective.polished(whole[0], self.best, clock)
         return Root(self.adopt(self.bounded(whole, self.best, clock)))
@@ -98,7 +98,7 @@ class ValuePipeline(Pipeline[ValueNode, ValueTask]):
             return Outcome(returned=task.nodes)
         context = self._objective.at(task.best.value)
         parts = [child for node in task.nodes for child in node.sides()]
-        left = narrowed(context, self._objective.within(parts))
+        left = narrowed(context, self._objective.within(parts), clock)
         pulse()
         found = self.bounded(left, task.best, clock)
         return replace(found, counters={NODES: len(task.nodes)})

@@ -5,7 +5,7 @@ It returns bounds with the multipliers that prove them, and decides units by the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,6 +51,7 @@ def tighten(
     params: Params | None = None,
     is_proof: bool = False,
     aim: int | None = None,
+    stop: Callable[[], bool] = lambda: False,
 ) -> list[WarmStart | None]:
     """Tighten the nodes of `stack` in place.
 
@@ -72,6 +73,8 @@ def tighten(
     aim : int, optional
         A unit whose upper bound is wanted in any case, and whose phase is enforced even if it has
         no kink in the system.
+    stop : callable, optional
+        Polled regularly; once True, nothing more is tightened.
 
     Returns
     -------
@@ -98,7 +101,7 @@ def tighten(
         few, shares = 2 * few, shares[1:2]
     most = params.ascent_steps * params.ascent_cold if cold else few
     steps = int(min(most, params.ascent_work // (ascent.work * keys.size))) if keys.size else 0
-    if not steps:
+    if not steps or stop():
         return list(warm_start)
     rows = WantedBounds(node, keys // 2, np.where(keys % 2 == 0, 1.0, -1.0))
     relaxation = ascent.relax(stack.phases, stack.lower, stack.upper, stack.low, stack.high)
@@ -112,13 +115,13 @@ def tighten(
     if not known.all():
         new = np.flatnonzero(~known)
         start[new] = ascent.start(relaxation, rows[new])
-    found = ascent.ascend(relaxation, rows, start, steps)
-    claims = Ascended(rows, found, ascent.bounds(relaxation, rows, found))
+    found = ascent.ascend(relaxation, rows, start, steps, stop)
+    claims = Ascended(rows, found, ascent.bounds(relaxation, rows, found, stop))
     _accept(stack, claims, kinked)
     if not is_proof:
         for share in shares:
             near = _near(stack, claims, share)
-            if not near.size:
+            if not near.size or stop():
                 break
             room = params.ascent_work // (ascent.work * near.size)
             more = _gone_on(ascent, stack, claims, near, int(min(few, room)))
