@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -36,6 +35,8 @@ def expand(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[str]:
     path, rest = _take(words)
     if path is None:
         return list(words)
+    import tomllib
+
     try:
         table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -147,8 +147,7 @@ def _check_companions(arguments: argparse.Namespace) -> None:
         raise UsageError("--part chooses one of a VNN-LIB file.  Remedy: add --vnnlib FILE")
 
 
-@dataclass(frozen=True)
-class SeveralDomains:
+class SeveralDomains(NamedTuple):
     """Several domains, from which points are sampled in equal shares."""
 
     domains: tuple[Domain, ...]

@@ -7,6 +7,7 @@ import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.rounding import close_enough
@@ -18,9 +19,11 @@ from lipyomo.cli.streams import warn, wrote
 from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.problem import LipschitzProblem
-from lipyomo.problems.ranges import Range
 from lipyomo.problems.result import Progress, Result
 from lipyomo.problems.run import PROVED
+
+if TYPE_CHECKING:
+    from lipyomo.problems.ranges import Range
 
 ENDING = b"lipyomo: ending the proof with what is proved; Ctrl-C again leaves at once\n"
 

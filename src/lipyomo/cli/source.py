@@ -24,7 +24,7 @@ LEAST = 1.0
 """Least time limit of an import in seconds, as Python's start may have used up the command's."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Source:
     """An ONNX file, and the part of it that is used.
 
@@ -65,7 +65,7 @@ class Source:
         return check_quantised(network, self.path, **asked)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NamedNetwork:
     """The network given by the options.
 

@@ -6,9 +6,8 @@ import ast
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.pictures import new_figure
@@ -47,8 +46,7 @@ def read_dual_ball(text: str, option: str) -> LinearOutput:
     return LinearOutput(A=A, b=b, name=path.stem)
 
 
-@dataclass(frozen=True)
-class QueryFile:
+class QueryFile(NamedTuple):
     """A VNN-LIB file and its query."""
 
     path: Path

@@ -140,7 +140,6 @@ def search_phases(
     run: Run, cutoff: float, checkpoint: Kept | None, slack: float | None = None
 ) -> Result:
     """Run `search` on a piecewise-linear network: over activation patterns, and possibly boxes."""
-    from lipyomo.methods.semidefinite import run_semidefinite
     from lipyomo.primal.heuristics.local_search import quick_incumbent, search_incumbent
     from lipyomo.search.spaces.phases.params import Params
     from lipyomo.search.spaces.phases.pipeline import pipeline_for
@@ -153,6 +152,8 @@ def search_phases(
     phases = cascade.bounds.phases
     reason = why_not(reduced.problem, search_bytes(reduced.problem, phases), "branch")
     if reason is not None:
+        from lipyomo.methods.semidefinite import run_semidefinite
+
         run.warn(f"{reason}: there is no search, and bounds are those of method sdp")
         run.raise_lower(quick_incumbent(problem, run.settings.seed, run.clock, phases))
         run_semidefinite(run, cascade, run.clock.part())

@@ -7,7 +7,6 @@ it does not.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -15,8 +14,7 @@ import numpy as np
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 
 
-@dataclass(frozen=True, eq=False)
-class Gates:
+class Gates(NamedTuple):
     """Gated sums of a layer, with a and b as functions of the outputs of the last layer but one.
 
     Attributes

@@ -31,7 +31,8 @@ from lipyomo.base.arrays import (
 )
 from lipyomo.base.errors import NetworkError
 from lipyomo.base.numerics.exact import entries_are_exact, product_is_exact, sum_is_exact
-from lipyomo.networks.activations import Activation, Confined, Half, TwoSlope, Unbounded
+from lipyomo.networks import activations
+from lipyomo.networks.activations import Activation
 
 
 def as_matrix(weight: Any, where: str) -> Matrix:
@@ -168,7 +169,7 @@ class Layer:
         object.__setattr__(self, "weight", matrix)
         object.__setattr__(self, "bias", _as_vector(bias, units, "layer", "bias"))
         found = _ordered(curves, units)
-        if any(isinstance(curve.activation, Unbounded | Confined) for curve in found):
+        if any(isinstance(curve.activation.true, activations.Unbounded) for curve in found):
             left, right = (_finite_at(found, slope, units) for slope in (left, right))
         slopes = [
             _as_vector(left, units, "layer", "left slope"),
@@ -177,11 +178,11 @@ class Layer:
         for side, slope in enumerate(slopes if found else ()):
             limited = np.array(slope)
             for curve in found:
-                kind = curve.activation
-                ends = (kind.left, kind.right) if isinstance(kind, TwoSlope) else kind.limits
+                f = curve.activation
+                ends = (f.left, f.right) if isinstance(f, activations.TwoSlope) else f.limits
                 limited[curve.units] = ends[side]
             slopes[side] = read_only(limited)
-        found = tuple(curve for curve in found if not isinstance(curve.activation, TwoSlope))
+        found = tuple(c for c in found if not isinstance(c.activation, activations.TwoSlope))
         object.__setattr__(self, "left", slopes[0])
         object.__setattr__(self, "right", slopes[1])
         object.__setattr__(self, "curves", found)
@@ -237,7 +238,8 @@ class Layer:
     @property
     def needs_ranges(self) -> bool:
         """Whether any unit's slope is bounded on bounded ranges of its argument only."""
-        return any(isinstance(curve.activation, Unbounded | Confined) for curve in self.curves)
+        kinds = (curve.activation.true for curve in self.curves)
+        return any(isinstance(kind, activations.Unbounded) for kind in kinds)
 
     @property
     def is_affine(self) -> bool:
@@ -398,7 +400,7 @@ def square_pairs(layer: Layer, after: FloatArray) -> Sequence[tuple[int, int]]:
     sides: list[list[int]] = [[], []]
     for curve in layer.curves:
         kind = curve.activation.true
-        if isinstance(kind, Half):
+        if isinstance(kind, activations.Half):
             sides[kind.difference] += curve.units.tolist()
     sums, differences = (sorted(side) for side in sides)
     partners: dict[bytes, list[int]] = {}

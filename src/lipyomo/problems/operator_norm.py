@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from flint import fmpq
@@ -41,8 +41,7 @@ SINGULAR_ORDER = 2000
 _SAME: dict[str, OutputNorm] = {"l1": L1Output(), "l2": L2Output(), "linf": LinfOutput()}
 
 
-@dataclass(frozen=True)
-class OperatorNorm:
+class OperatorNorm(NamedTuple):
     """The operator norm of a Jacobian.
 
     Attributes
@@ -83,7 +82,7 @@ def operator_norm(
         return OperatorNorm(0.0, 0.0, np.zeros(0), np.zeros(len(jacobian)))
     found = _rounded(jacobian, input_norm, output_norm)
     # Sums of all entries and their squares; LAPACK's singular values err by less as well.
-    return replace(found, upper=found.upper * (1.0 + gamma(4 * jacobian.size + 8)))
+    return found._replace(upper=found.upper * (1.0 + gamma(4 * jacobian.size + 8)))
 
 
 def norm_of_sizes(sizes: FloatArray, input_norm: InputNorm, output_norm: OutputNorm) -> float:

@@ -40,7 +40,6 @@ from lipyomo.problems.norms import (
     functional as functional_norm,
 )
 from lipyomo.problems.operator_norm import OperatorNorm, norm_of_sizes, operator_norm
-from lipyomo.problems.reductions.confine import confined
 from lipyomo.problems.reductions.direct import product_rounding, separated
 from lipyomo.problems.reductions.merge import exactly
 from lipyomo.problems.reductions.presolve import thin
@@ -159,6 +158,8 @@ class LipschitzProblem:
                 f"the domain has {domain.dimension} inputs, the network takes {network.input_dim}"
             )
         if network.needs_ranges:
+            from lipyomo.problems.reductions.confine import confined
+
             network = confined(network, domain)
         self.network, self.domain = network, domain
         if input_norm is not None:

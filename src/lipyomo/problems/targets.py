@@ -30,7 +30,7 @@ MAX_TARGETS = 1 << 14
 _ALL = -1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Targets:
     """The scalars whose maximum is the constant.
 

@@ -28,7 +28,7 @@ from lipyomo_check.semidefinite import Tangents
 def bounded_case(recording: Recording, case: Case) -> Case:
     """Add semidefinite bounds to a case with a form, and close targets proved low enough."""
     unknown = np.full(case.ours.targets.size, np.inf)
-    ours, aim = replace(case.ours, proved=unknown, target_bounds=unknown), recording.aim
+    ours, aim = case.ours._replace(proved=unknown, target_bounds=unknown), recording.aim
     found = bound_targets(recording.search, ours, case.known_form, aim, 0.0, recording.clock)
     ours, most = found.node, aim * (1.0 + recording.params.aim)
     steps: list[Step] = []
@@ -41,8 +41,7 @@ def bounded_case(recording: Recording, case: Case) -> Case:
                 steps.append(step)
                 continue
         kept.append(index)
-    ours = replace(
-        ours,
+    ours = ours._replace(
         targets=ours.targets[kept],
         target_bounds=ours.target_bounds[kept],
         proved=ours.proved[kept],
@@ -65,7 +64,7 @@ def _excluded(recording: Recording, case: Case, worst: Worst) -> Case:
     target, aim, form = worst.found.target, recording.aim, case.known_form
     bounder = recording.search.bounder
     tries = [
-        replace(given, step=float(f"{given.step:.6g}"))
+        given._replace(step=float(f"{given.step:.6g}"))
         for given in worst.found.exclusions((worst.off, worst.on), aim)
     ]
     if not tries:

@@ -126,7 +126,7 @@ def _ascend(recording: Recording, ascent: DualAscent, cases: Sequence[Case]) -> 
     for b, (case, own) in enumerate(zip(cases, warm_start, strict=True)):
         if own is None or own is kept[b]:
             continue
-        found[b] = replace(case, ours=replace(case.ours, warm_start=own))
+        found[b] = replace(case, ours=case.ours._replace(warm_start=own))
         unit = own.keys // 2
         matters = context.system.layer_of[unit] < context.system.depth - 1
         gain = np.where(matters, before[b, own.keys] - better[b, own.keys], 0.0)

@@ -108,8 +108,7 @@ class Case:
         kinked = np.flatnonzero(recording.search.system.kinked)
         inside = points.pool.within(ours.points, phases, kinked)
         here = points.pool.at(inside)
-        ours = replace(
-            ours,
+        ours = ours._replace(
             phases=phases,
             lower=np.array(node.lower, dtype=np.float64),
             upper=np.array(node.upper, dtype=np.float64),

@@ -71,8 +71,8 @@ class Recorder:
         self._statistics = statistics = Statistics.nothing(recording.search.system.count)
         if look_ahead is not None:
             looks = recording.params.looks
-            self._statistics = replace(
-                statistics, ahead=looks * look_ahead, looks=statistics.looks + looks
+            self._statistics = statistics._replace(
+                ahead=looks * look_ahead, looks=statistics.looks + looks
             )
         self._sides: dict[Parting, list[PhaseNode]] = {}  # splits with one finished side
         self.cases = 0

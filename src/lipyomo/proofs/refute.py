@@ -49,7 +49,7 @@ def refuted(recording: Recording, case: Case, statistics: Statistics) -> tuple[C
         (near,) = points.visit(found.point[None], np.array([found.margin]))
         kinked = np.flatnonzero(recording.search.system.kinked)
         inside = points.pool.within(near, case.ours.phases, kinked)
-        case = replace(case, ours=replace(case.ours, points=inside))
+        case = replace(case, ours=case.ours._replace(points=inside))
     statistics = statistics.counting(programs=1, empty_by_program=int(weights is not None))
     return case if weights is None else case.end(["empty", weights]), statistics
 
@@ -63,7 +63,7 @@ def _refute(
     """
     if not form.units.size:  # bounds may depend on each other, so signs of all units are used
         free = np.full(ours.lower.size, np.inf)
-        ours = replace(ours, lower=-free, upper=free)
+        ours = ours._replace(lower=-free, upper=free)
     suggestions, optimum = _suggested(recording, form, ours)
     for suggestion in suggestions:
         weights = _whole(*suggestion, 2 * recording.params.multiplier_bits)
@@ -100,8 +100,7 @@ def _of_decided(recording: Recording, form: NodeForm, ours: PhaseNode) -> Sugges
     own = np.flatnonzero(~rows.rows[: rows.counts[0], d:-2].any(axis=1))
     if not own.size:
         return None
-    rows = replace(
-        rows,
+    rows = rows._replace(
         rows=rows.rows[own],
         right=rows.right[own],
         owners=rows.owners[own],
@@ -146,7 +145,7 @@ def _suggested(
     d, (count, inner, _) = form.variables, rows.counts
     most = rows.most.copy()
     most[d:] = np.inf  # the checker bounds unstable units by their chords
-    rows = replace(rows, most=most)
+    rows = rows._replace(most=most)
     units, size = rows.owners[:count], rows.size
     if not count:
         return [], None

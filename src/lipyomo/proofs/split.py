@@ -49,7 +49,7 @@ def _cut(
     recording: Recording, case: Case, halved: list[PhaseNode]
 ) -> tuple[Case, tuple[Case, Case]]:
     first, second = halved
-    j = first.trail[-1].index
+    j = first.trail[-1].number
     value, place = float(first.high[j]), int(recording.moving[j])
     box = case.node.box
 

@@ -153,6 +153,6 @@ def slope_steps(
     if layered is not None:
         return layered
     unknown = np.full(case.ours.targets.size, np.inf)
-    ours = replace(case.ours, proved=unknown, target_bounds=unknown)
+    ours = case.ours._replace(proved=unknown, target_bounds=unknown)
     found = bound_targets(recording.search, ours, case.known_form, None, 0.0, clock)
     return undivided(recording, replace(case, ours=found.node))

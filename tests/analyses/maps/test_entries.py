@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -35,7 +33,7 @@ def test_no_entry_exceeds_what_is_known_by_more(seed: int, effort: int) -> None:
 
     measure = Excess(problem, np.eye(2), look(np.zeros((0, 2))), 0.4)
     ends = divided(box.lower, box.upper, 4)
-    params = replace(PARAMS, effort=effort)
+    params = PARAMS._replace(effort=effort)
     excess, boxes = bound_entries(measure, *ends, Clock(), look, params)
     assert boxes >= len(ends[0])
     assert (truth.max(axis=0) <= attained[1] + excess * tolerance + 1e-12).all()

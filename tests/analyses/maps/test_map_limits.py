@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -105,7 +103,7 @@ def test_refining_ends_with_the_bounds_of_larger_cells(
         return plain(self, low, high, clock if calls[0] == 1 else Clock(0.0))
 
     monkeypatch.setattr(kind, "bounded", once)
-    monkeypatch.setattr("lipyomo.analyses.maps.refine.PARAMS", replace(PARAMS, glance=1))
+    monkeypatch.setattr("lipyomo.analyses.maps.refine.PARAMS", PARAMS._replace(glance=1))
     found = refine_cells(problem, (2, 2), 1e-3, most=8)
     assert calls[0] > 1
     assert np.isfinite(found.constant_upper).all()

@@ -223,7 +223,7 @@ def test_batches_alone_are_never_wrong(seed: int, kind: str) -> None:
     low = rng.uniform(-1, 0.5, (20, 3))
     high = np.minimum(low + rng.uniform(0.01, 0.5, (20, 1)), 1.0)
     for effort in (1, 3, 30):
-        bounding = BoundingConstants(problem, 0.0, replace(PARAMS, effort=effort, slice=7))
+        bounding = BoundingConstants(problem, 0.0, PARAMS._replace(effort=effort, slice=7))
         ends = bounding(Job(low, high))
         assert (ends.lower <= ends.upper * (1 + 1e-12)).all()
         for k in range(20):

@@ -211,10 +211,10 @@ def test_a_network_with_a_quotient_is_checked_only_where_it_is_defined() -> None
 
 def test_a_wrong_network_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tolerance of squares and exponentials is no licence."""
+    from lipyomo.networks import activations
     from lipyomo.networks.activations import Power
-    from lipyomo.networks.building import trace
 
-    monkeypatch.setattr(trace, "HALVES", (Power(3.0), Power(3.0)))
+    monkeypatch.setattr(activations, "HALVES", (Power(3.0), Power(3.0)))
     nodes = [helper.make_node("Abs", ["x"], ["a"]), helper.make_node("Mul", ["a", "x"], ["y"])]
     with pytest.raises(ImportRefused, match="disagree"):
         from_model(model(nodes, [1, 3]))

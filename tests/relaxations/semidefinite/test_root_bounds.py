@@ -343,7 +343,7 @@ def test_in_a_hurry_closed_forms_are_proved_where_nothing_better_is(
     given = network, open_phases(network), "linf", "vertices", LinfOutput()
     root = root_of(*given)
     closed = root.begun(closed_only=True)
-    cost = replace(root.cost, closed=0.0, proof=0.0, approach=15.0, step=1e9)
+    cost = root.cost._replace(closed=0.0, proof=0.0, approach=15.0, step=1e9)
     hurried = replace(root, cost=cost)  # one step fits, five do not
     seen: list[float] = []
     hurried = hurried.begun(clock=Clock(60.0), report=seen.append)
@@ -395,7 +395,7 @@ def test_descents_approach_and_then_converge() -> None:
     closed, free = root.run(closed_only=True), root.run()
     assert free.steps
     clock = Clock(60.0)
-    short = replace(root, cost=replace(root.cost, step=1e9)).run(clock=clock)
+    short = replace(root, cost=root.cost._replace(step=1e9)).run(clock=clock)
     assert free.value < short.value < closed.value
     assert clock.curtailed
     assert short.stopped
@@ -479,7 +479,7 @@ def test_without_time_for_a_step_every_target_has_its_own_closed_form() -> None:
     together, own, free = root.begun(closed_only=True), root.run(closed_only=True), root.run()
     assert free.value < own.value <= together.value
     clock = Clock(60.0)
-    short = replace(root, cost=replace(root.cost, approach=1e9, step=1e9)).run(clock=clock)
+    short = replace(root, cost=root.cost._replace(approach=1e9, step=1e9)).run(clock=clock)
     assert short.value == own.value
     assert clock.curtailed
     assert short.stopped

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -37,7 +35,7 @@ def test_steps_are_those_of_double_precision(share: float, monkeypatch: pytest.M
     mu = share * (tau + quarter) / kernel.order
     steps = []
     for order in (kernel.order + 1, kernel.order):
-        monkeypatch.setattr(wide, "PARAMS", replace(PARAMS, single=order))
+        monkeypatch.setattr(wide, "PARAMS", PARAMS._replace(single=order))
         system = kernel.system(factor, y, x, mu)
         assert system is not None
         steps.append(system.step(mu))
@@ -50,7 +48,7 @@ def test_steps_are_those_of_double_precision(share: float, monkeypatch: pytest.M
 @pytest.mark.parametrize("seed", [1, 2])
 def test_bounds_end_at_the_same_value(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     double = minimise(kernel_of(seed), tolerance=1e-6)
-    monkeypatch.setattr(wide, "PARAMS", replace(PARAMS, single=1))
+    monkeypatch.setattr(wide, "PARAMS", PARAMS._replace(single=1))
     single = minimise(kernel_of(seed), tolerance=1e-6)
     assert single is not None
     assert double is not None
@@ -71,7 +69,7 @@ def test_double_precision_takes_over(monkeypatch: pytest.MonkeyPatch) -> None:
     assert factor is not None
     x, *_ = kernel.terms(factor, y)
     double = kernel.system(factor, y, x, 0.01)
-    monkeypatch.setattr(wide, "PARAMS", replace(PARAMS, single=1))
+    monkeypatch.setattr(wide, "PARAMS", PARAMS._replace(single=1))
     monkeypatch.setattr(wide, "solved_in_single", lambda *equations: None)
     found = kernel.system(factor, y, x, 0.01)
     assert double is not None

@@ -142,7 +142,7 @@ class _Interrupted(Checkpoint):
 
 def test_two_of_them_after_the_last_node_leave_what_was_fathomed(tmp_path: Path) -> None:
     checkpoint = _Interrupted(tmp_path / "state", {"problem": "polynomial"})
-    params = replace(NARROW, checkpoint_seconds=1e9)
+    params = NARROW._replace(checkpoint_seconds=1e9)
     easy = replace(SMALL, start=1e6)  # no node is split, and the end is the first to be written
     found = Engine(easy.pipeline(), Clock(), checkpoint=checkpoint, params=params).run()
     assert found.complete
@@ -156,7 +156,7 @@ def test_an_interrupted_search_is_saved_as_it_stands(tmp_path: Path) -> None:
         if next(left, True):
             raise KeyboardInterrupt
 
-    params = replace(NARROW, checkpoint_seconds=1e9)  # but for the first batch's
+    params = NARROW._replace(checkpoint_seconds=1e9)  # but for the first batch's
     owner = {"problem": "polynomial"}
     engine = Engine(
         SMALL.pipeline(),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -35,7 +34,7 @@ def made(seed: int, kind: str) -> Network:
     return Network.from_arrays(weights, biases, activation=kind)
 
 
-SLOW = replace(values.PARAMS, quick=0.0)
+SLOW = values.PARAMS._replace(quick=0.0)
 """As if every network were large."""
 
 

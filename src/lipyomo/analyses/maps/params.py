@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from lipyomo.base.numerics.rounding import CLOSED
 from lipyomo.base.system.memory import CACHED
 from lipyomo.search.engine.params import BUNDLE, HALVED
 
 
-@dataclass(frozen=True)
-class Params:
+class Params(NamedTuple):
     """Parameters of maps, and what each trades off.
 
     Attributes

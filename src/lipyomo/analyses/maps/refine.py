@@ -90,7 +90,7 @@ def refine_cells(
     kind = quantity(of)
     over = over_all(problem, start, kind)
     scale = kind.scale(over, start)
-    bounding = kind.bounding(over, until, replace(PARAMS, effort=PARAMS.glance), scale=scale)
+    bounding = kind.bounding(over, until, PARAMS._replace(effort=PARAMS.glance), scale=scale)
     if not bounding.able:
         raise MethodError(
             f"cells cannot be refined in the norms {over.describe_norms()}.  Remedy: map_cells"

@@ -202,7 +202,7 @@ def whole_numbers(values: FloatArray) -> tuple[list[int], int]:
     return found, base
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Exact:
     """An exact matrix ``matrix * 2**exponent`` of integers.
 

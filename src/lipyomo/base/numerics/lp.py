@@ -10,9 +10,8 @@ which holds regardless of the solver's errors (Neumaier and Shcherbina, 2004).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -46,8 +45,7 @@ def _silent_class() -> Any:
     return SilentHighs
 
 
-@dataclass(frozen=True)
-class LPOutcome:
+class LPOutcome(NamedTuple):
     """The result of maximising one objective.
 
     Attributes

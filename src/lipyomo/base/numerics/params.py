@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Params:
+class Params(NamedTuple):
     """Rates of an idle reference core, for predictions of time, and limits of exact arithmetic.
 
     Attributes

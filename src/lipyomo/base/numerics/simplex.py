@@ -12,7 +12,7 @@ that there is none.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from flint import fmpq
@@ -21,8 +21,7 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.params import PARAMS
 
 
-@dataclass(frozen=True)
-class Decision:
+class Decision(NamedTuple):
     """The result of the simplex method.
 
     Attributes

@@ -17,9 +17,8 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, NamedTuple, cast
 
 from lipyomo.base.errors import LipyomoError
 from lipyomo.base.system.memory import BATCH
@@ -31,8 +30,7 @@ class OutputError(LipyomoError):
     """A file cannot be written, or must not be: it has other content, or is an input as well."""
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(NamedTuple):
     """A kind of files.
 
     Attributes

@@ -290,8 +290,7 @@ OPERATORS: dict[str, Callable[..., LinearPieces | None]] = {
 # -- as units -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Bent:
+class Bent(NamedTuple):
     """A continuous piecewise linear function of one signal.
 
     Parameters

@@ -32,7 +32,7 @@ from lipyomo.formats.onnx.lower import lower_graph
 from lipyomo.formats.onnx.read import PathLike, inlined, read_model
 from lipyomo.formats.onnx.runtime import UNCHECKED, Runner, open_runtime
 from lipyomo.formats.onnx.select import select_graph
-from lipyomo.networks.activations import Unbounded
+from lipyomo.networks import activations
 from lipyomo.networks.building.budget import NUMBER, budget
 from lipyomo.networks.network import Layer, Network
 from lipyomo.problems.problem import LOOKS
@@ -146,7 +146,8 @@ def _formula_sizes(layer: Layer, z: FloatArray, factor: float) -> FloatArray | N
     steepest = np.where(layer.curved, layer.steepest, 0.0)
     steepest = np.broadcast_to(steepest, z.shape).copy()
     for curve in layer.curves:
-        if isinstance(curve.activation, Unbounded):  # these are steep only where they are large
+        # these are steep only where they are large
+        if isinstance(curve.activation, activations.Unbounded):
             at, sigma = z[:, curve.units], curve.activation
             steepest[:, curve.units] = np.abs(sigma.slope(at)) + np.abs(sigma.value(at))
     return factor * steepest * (1.0 + np.abs(z))

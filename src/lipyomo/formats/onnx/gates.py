@@ -52,8 +52,7 @@ class SoftplusThreshold(ImportNote):
     """PyTorch's Softplus jumps at its threshold; it was imported without the threshold."""
 
 
-@dataclass(frozen=True)
-class Function:
+class Function(NamedTuple):
     """``name(argument)``, a function of one signal; `argument` is an expanded formula."""
 
     name: str
@@ -194,8 +193,7 @@ def _attribute(node: GraphNode, key: str) -> Fraction | None:
     return Fraction(found) if isinstance(found, int | float) and math.isfinite(found) else None
 
 
-@dataclass(frozen=True)
-class Match:
+class Match(NamedTuple):
     """``factor * kind(inside) + beside``, where `inside` and `beside` are affine in a signal.
 
     Parameters

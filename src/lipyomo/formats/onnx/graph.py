@@ -169,7 +169,7 @@ def plain_node(proto: onnx.NodeProto, versions: dict[str, int]) -> GraphNode:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Graph:
     """The part of a model that computes one output from one input.
 

@@ -10,16 +10,6 @@ from typing import TYPE_CHECKING
 from lipyomo.base.modules import imported_when_used
 from lipyomo.networks.activations.activation import Activation
 from lipyomo.networks.activations.registry import activation, activations, known_as
-from lipyomo.networks.activations.two_slope import TwoSlope
-from lipyomo.networks.activations.unbounded import (
-    HALVES,
-    Confined,
-    Exp,
-    Half,
-    Log,
-    Power,
-    Unbounded,
-)
 
 if TYPE_CHECKING:
     from lipyomo.networks.activations.derived import Derivative
@@ -34,6 +24,16 @@ if TYPE_CHECKING:
     from lipyomo.networks.activations.softplus import Softplus
     from lipyomo.networks.activations.softsign import Softsign
     from lipyomo.networks.activations.tanh import Tanh
+    from lipyomo.networks.activations.two_slope import TwoSlope
+    from lipyomo.networks.activations.unbounded import (
+        HALVES,
+        Confined,
+        Exp,
+        Half,
+        Log,
+        Power,
+        Unbounded,
+    )
 
 __all__ = [
     "HALVES",
@@ -93,5 +93,7 @@ __getattr__, __dir__ = imported_when_used(
         ".softplus": ("Softplus",),
         ".softsign": ("Softsign",),
         ".tanh": ("Tanh",),
+        ".two_slope": ("TwoSlope",),
+        ".unbounded": ("HALVES", "Confined", "Exp", "Half", "Log", "Power", "Unbounded"),
     },
 )

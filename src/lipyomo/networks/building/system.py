@@ -47,7 +47,7 @@ def _homogeneous(parts: list[Tensor], variables: int) -> sp.csr_array:
     return sp.csr_array((data, indices, indptr.astype(kind)), shape=(row, variables + 1))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class System:
     """Pre-activation rows of all units, their slopes, and the rows of the outputs.
 

@@ -10,7 +10,8 @@ import scipy.sparse as sp
 
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.exact import entries_are_exact, sum_is_exact, sums_are_exact
-from lipyomo.networks.activations import HALVES, Activation
+from lipyomo.networks import activations
+from lipyomo.networks.activations import Activation
 from lipyomo.networks.building.affine import Tensor, stack, widen
 from lipyomo.networks.building.budget import ENTRY, budget
 
@@ -163,7 +164,7 @@ class Trace:
         first, second = a.scale(0.5 * t), b.scale(0.5 / t)
         sums, differences = (
             self.smooth(x, half)
-            for x, half in zip((first + second, first - second), HALVES, strict=True)
+            for x, half in zip((first + second, first - second), activations.HALVES, strict=True)
         )
         return sums - differences
 

@@ -43,7 +43,7 @@ class SearchBudget:
         return self.left <= 0 or self.clock.expired
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class GoodPoints:
     """Good points, one for each value, best first.
 
@@ -101,7 +101,7 @@ class Tried:
                 yield k
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Costs:
     """The costs of evaluations for a problem.
 
@@ -171,7 +171,7 @@ class Costs:
         return 6 * self.params.region_points * (1 if self.few_inputs else 4)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Landscape:
     """The norms of a problem's Jacobians over its domain.
 

@@ -11,8 +11,8 @@ Equal seeds and evaluation counts give equal results; a time limit may cut the s
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -60,8 +60,7 @@ Guide = Callable[[], FloatArray | None]
 """Returns points (k, d) to start a turn from, or None once it has no more."""
 
 
-@dataclass(frozen=True)
-class SearchState:
+class SearchState(NamedTuple):
     """The state of a search.
 
     Attributes
@@ -152,7 +151,7 @@ class LocalSearch:
     def offered(self, state: SearchState, points: FloatArray) -> SearchState:
         """Add points of the domain that were found elsewhere to the state, as starts."""
         values, _ = point_norms(self._problem, points)
-        return replace(state, best=state.best.with_points(points, values, self._params.population))
+        return state._replace(best=state.best.with_points(points, values, self._params.population))
 
     def improve(
         self,
@@ -181,20 +180,20 @@ class LocalSearch:
         SearchState
         """
         budget = SearchBudget(state.debt + evaluations, clock or Clock())
-        state = replace(state, tried=state.tried.copy())
+        state = state._replace(tried=state.tried.copy())
         while not budget.over and self._problem.network.kinked_units:
             if not state.going:
                 state = self._turned(state, rng, budget, guide)
             population, walks, tried = state.population, state.walks, state.tried
             if state.walking:
                 walks, points = walk(self._land, walks, population.points, tried, rng, budget)
-                population = replace(population, points=points)
+                population = population._replace(points=points)
             else:
                 population = Moves(self._land, tried, rng, budget).improved(population)
             found = population.points
             best = state.best.with_points(found.points, found.values, self._params.population)
-            state = replace(state, best=best, population=population, walks=walks)
-        return replace(state, debt=min(budget.left, 0.0))
+            state = state._replace(best=best, population=population, walks=walks)
+        return state._replace(debt=min(budget.left, 0.0))
 
     def _turned(
         self,
@@ -229,8 +228,7 @@ class LocalSearch:
         walks = state.walks
         if walking:
             walks = set_out(land, known, walks, self._walkers, state.tried)
-        return replace(
-            state,
+        return state._replace(
             population=Population(known),
             walks=walks,
             walking=walking,

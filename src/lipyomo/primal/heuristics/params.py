@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Params:
+class Params(NamedTuple):
     """All tuning parameters of the search for points; values in brackets perform alike.
 
     Attributes

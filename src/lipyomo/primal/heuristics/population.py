@@ -7,9 +7,10 @@ that this takes too long, and around given points if inputs are many.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,8 +29,7 @@ from lipyomo.primal.heuristics.landscape import (
 from lipyomo.primal.regions.margin import interior_point
 
 
-@dataclass(frozen=True)
-class Population:
+class Population(NamedTuple):
     """The points of a population.
 
     Attributes
@@ -75,10 +75,10 @@ class Moves:
         while not population.idle and not self.budget.over:
             points = ORDER[population.move](self, population.points)
             move = (population.move + 1) % len(ORDER)
-            population = replace(population, points=points, move=move)
+            population = population._replace(points=points, move=move)
             if move == 0:
                 idle = points.best <= population.top
-                population = replace(population, idle=idle, top=points.best)
+                population = population._replace(idle=idle, top=points.best)
         return population
 
     def evolve(self, points: GoodPoints) -> GoodPoints:

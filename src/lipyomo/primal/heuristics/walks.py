@@ -192,7 +192,7 @@ def _deepest(
     return best, margins
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Walks:
     """The state of several walks.
 

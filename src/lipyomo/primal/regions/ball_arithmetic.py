@@ -9,7 +9,8 @@ import numpy as np
 from flint import arb, arb_mat
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.networks.activations import Activation, TwoSlope
+from lipyomo.networks import activations
+from lipyomo.networks.activations import Activation
 from lipyomo.networks.layer import Layer, remembered
 
 PRECISION = 128
@@ -35,7 +36,7 @@ def units_along(layers: Sequence[Layer], point: FloatArray) -> Iterator[list[Uni
     for layer in layers:
         z = matrix_of(layer) * h + arb_mat([[value] for value in layer.bias.tolist()])
         kinds: list[Activation] = [
-            TwoSlope(left, right)
+            activations.TwoSlope(left, right)
             for left, right in zip(layer.left.tolist(), layer.right.tolist(), strict=True)
         ]
         for curve in layer.curves:

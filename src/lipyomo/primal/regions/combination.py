@@ -15,7 +15,7 @@ in which rows only touch.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from flint import fmpq, fmpq_mat
@@ -31,8 +31,7 @@ from lipyomo.problems.domains.base import RoundPart
 Row = Sequence[fmpq]
 
 
-@dataclass(frozen=True)
-class Body:
+class Body(NamedTuple):
     """The body on which rows contradict each other: a box, with a ball in the first variables.
 
     Attributes
@@ -177,8 +176,7 @@ def _annihilated(equations: list[list[fmpq]], y: list[fmpq]) -> list[fmpq] | Non
     return solved
 
 
-@dataclass(frozen=True)
-class RoundedRows:
+class RoundedRows(NamedTuple):
     """Rows ``a . w < b`` in float64, and error bounds of their numbers.
 
     Attributes

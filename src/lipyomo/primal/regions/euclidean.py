@@ -9,15 +9,14 @@ every y gives a lower bound of the distance.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 
 
-@dataclass(frozen=True)
-class Projected:
+class Projected(NamedTuple):
     """The result of the dual.
 
     Attributes

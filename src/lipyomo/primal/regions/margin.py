@@ -13,7 +13,7 @@ if and only if its largest margin is positive.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,8 +31,7 @@ from lipyomo.problems.domains import Domain
 from lipyomo.problems.domains.base import RoundPart
 
 
-@dataclass(frozen=True)
-class Interior:
+class Interior(NamedTuple):
     """A point of the interior, a proof that there is none, or neither.
 
     Attributes
@@ -59,8 +58,7 @@ class Interior:
 UNKNOWN = Interior()
 
 
-@dataclass(frozen=True)
-class RegionRows:
+class RegionRows(NamedTuple):
     """The region of a pattern as ``A x <= b``, every row with l1 norm one.
 
     Attributes
@@ -120,8 +118,7 @@ def region_rows(
     return RegionRows(*found, contradiction)
 
 
-@dataclass(frozen=True)
-class InteriorPoint:
+class InteriorPoint(NamedTuple):
     """A point of a region with its margin.
 
     Attributes
@@ -141,11 +138,10 @@ class InteriorPoint:
 
     def better(self, x: FloatArray, margin: float) -> InteriorPoint:
         """Keep the point with the larger margin."""
-        return replace(self, x=x, margin=margin) if margin > self.margin else self
+        return self._replace(x=x, margin=margin) if margin > self.margin else self
 
 
-@dataclass(frozen=True)
-class Deepest:
+class Deepest(NamedTuple):
     """The results about a region in floating point.
 
     Attributes
@@ -302,7 +298,7 @@ class _Margins:
         zero = nearest_point(A, self.right, self.lower, self.upper, point)
         self.guesses.append(zero.dual)
         if zero.bound > radius * (1.0 + PARAMS.rounding):
-            return replace(best, ceiling=0.0)
+            return best._replace(ceiling=0.0)
         dual, tau = zero.dual, 0.7 * min(best.ceiling / self.scale, self.cap)
         for _ in range(PARAMS.tries):
             shrunk = self.right - tau * self.column
@@ -354,7 +350,7 @@ class _Margins:
         self.guesses.append(program.duals[: self.right.size])
         if not self.capped or outcome.bound < self.cap * (1.0 - PARAMS.rounding):
             ceiling = self.scale * max(outcome.bound, tau)
-            best = replace(best, ceiling=min(best.ceiling, ceiling))
+            best = best._replace(ceiling=min(best.ceiling, ceiling))
         if outcome.point is not None:
             best = self._improved(best, outcome.point[: self.domain.dimension])
         return best, outcome.value

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from lipyomo.base.numerics.params import PARAMS as NUMERICS
 from lipyomo.base.numerics.rounding import EQUAL
 
 
-@dataclass(frozen=True)
-class Params:
+class Params(NamedTuple):
     """All tuning parameters of regions, in one place.
 
     Attributes

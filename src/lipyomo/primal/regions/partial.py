@@ -19,7 +19,6 @@ arithmetic decides.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -45,8 +44,7 @@ from lipyomo.relaxations.linear.layers import PatternPart
 from lipyomo.relaxations.linear.relax import Triangle
 
 
-@dataclass(frozen=True)
-class NodeRows:
+class NodeRows(NamedTuple):
     """The rows of a node's units.
 
     Attributes
@@ -100,8 +98,7 @@ class _Triangles(NamedTuple):
     high: FloatArray
 
 
-@dataclass(frozen=True)
-class Optimum:
+class Optimum(NamedTuple):
     """The solver's result for a program.
 
     Attributes

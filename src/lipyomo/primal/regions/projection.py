@@ -11,9 +11,9 @@ that the intersection is empty.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from math import comb
+from typing import NamedTuple
 
 from flint import fmpq, fmpq_mat
 
@@ -23,8 +23,7 @@ from lipyomo.primal.regions.params import PARAMS
 from lipyomo.problems.domains.base import RoundPart
 
 
-@dataclass(frozen=True)
-class Nearest:
+class Nearest(NamedTuple):
     """The nearest point of a polyhedron to a ball's centre.
 
     Attributes

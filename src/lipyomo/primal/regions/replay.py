@@ -7,8 +7,9 @@ witnesses are checked in this way (`replay`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -175,8 +176,7 @@ def _decided(
     return tuple(current)
 
 
-@dataclass(frozen=True)
-class ExactReplay:
+class ExactReplay(NamedTuple):
     """The result of exact arithmetic for a witness.
 
     Attributes

@@ -24,7 +24,7 @@ def exact_weights(layer: Layer) -> ExactWeights:
     return ExactWeights(layer.weight, layer.bias)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ExactSignal:
     """A signal in exact arithmetic.
 

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, Self, TypeVar
+from typing import NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -38,8 +38,7 @@ from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.phases import OPEN, RIGHT
 
 
-@dataclass(frozen=True)
-class UnitMap:
+class UnitMap(NamedTuple):
     """The map of a layer's units: outputs ``slope * z``, plus an own variable for some units.
 
     Attributes
@@ -150,7 +149,7 @@ def _with_entries(matrix: Matrix, rows: IntArray, columns: IntArray, values: Flo
     return sp.csr_array(matrix + sp.csr_array((values, (rows, columns)), shape=matrix.shape))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FloatSignal:
     """A signal in float64.
 
@@ -234,7 +233,7 @@ class FloatSignal:
         return type(self)(values, self.width, self.constant)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SizeSignal(FloatSignal):
     """A signal in magnitudes: sums of the absolute terms of a `FloatSignal`."""
 
@@ -247,7 +246,7 @@ class SizeSignal(FloatSignal):
         return super().past(unit_map.size)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TrackedSignal:
     """A signal in float64 with its magnitudes.
 
@@ -284,7 +283,7 @@ class TrackedSignal:
         return TrackedSignal(self.values.past(unit_map), self.sizes.past(unit_map), self.terms + 2)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RangedSignal:
     """A signal in variables of known ranges, with one magnitude per row over these ranges.
 

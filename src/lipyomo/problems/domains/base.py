@@ -24,7 +24,7 @@ from lipyomo.base.errors import DomainError
 from lipyomo.base.numerics.exact import Exact, ExactWeights, affine_value, exact
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LinearRows:
     """Linear inequalities ``A x <= b``; A is CSR of shape (r, d)."""
 

@@ -34,7 +34,7 @@ class Ball(ABC):
         """Return upper bounds of the sums of absolute terms of rows (r, n), shape (B, r)."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class InputBall(Ball):
     """Directions v with ``|v|_alpha <= 1``."""
 
@@ -58,7 +58,7 @@ class InputBall(Ball):
         return np.asarray(found).reshape(1, -1) * (1.0 + gamma(rows.shape[-1]))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DualBall(Ball):
     """Functionals y in the dual ball of an output norm."""
 

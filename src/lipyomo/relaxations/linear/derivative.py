@@ -13,8 +13,7 @@ are linear, and the linear relaxation multiplies the exact matrices through them
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -32,8 +31,7 @@ from lipyomo.relaxations.linear.relax import Switches, switch_lines
 DerivativeRelaxation = Literal["interval", "linear"]
 
 
-@dataclass(frozen=True)
-class DerivativeBounds:
+class DerivativeBounds(NamedTuple):
     """Bounds of adjoints or tangents.
 
     Attributes
@@ -55,8 +53,7 @@ class DerivativeBounds:
     end_upper: FloatArray
 
 
-@dataclass(frozen=True, eq=False)
-class Way:
+class Way(NamedTuple):
     """A product along a network, forwards or backwards: ``M_K S_{K-1} ... M_1 S_0 M_0``.
 
     Attributes
@@ -93,8 +90,7 @@ class Way:
         return Way([*self.matrices, SplitMatrix.of(matrix)], switches)
 
 
-@dataclass(frozen=True)
-class SwitchedBounds:
+class SwitchedBounds(NamedTuple):
     """Bounds along a chain of matrices with switches in between, shapes (B, n_i).
 
     If `linear`, the signal of `chain` is the whole product: the relaxation was linear and was not
@@ -161,7 +157,7 @@ def bounds_along_chain(
             sides = (array[:, pick] for array in (low, high, pair.left, pair.right))
             size = np.maximum(np.abs(down), np.abs(up))[:, pick]
             chain = chain.activate(pair.left[0], pick, switch_lines(*sides), size)
-    return replace(found, chain=chain, linear=linear)
+    return found._replace(chain=chain, linear=linear)
 
 
 def refined(

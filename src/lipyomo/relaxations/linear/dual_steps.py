@@ -23,7 +23,7 @@ from lipyomo.relaxations.linear.params import PARAMS
 RealArray = npt.NDArray[Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class WantedBounds:
     """The bounds to compute: upper bounds of ``sign * z_unit`` on a node.
 
@@ -47,8 +47,7 @@ class WantedBounds:
         return WantedBounds(self.node[pick], self.unit[pick], self.sign[pick])
 
 
-@dataclass(frozen=True)
-class NodeTriangles:
+class NodeTriangles(NamedTuple):
     """The triangle relaxations of a batch of B nodes.
 
     Attributes
@@ -74,8 +73,7 @@ class NodeTriangles:
     high: FloatArray
 
 
-@dataclass(frozen=True)
-class Gathered:
+class Gathered(NamedTuple):
     """The arrays of a relaxation, one column for each bound, as the sweeps use them.
 
     A coefficient of a unit's output is clipped to ``[least, most]``.  The clipped part is bounded

@@ -13,7 +13,7 @@ There are three bounds by the same relaxation; each can be the best one:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,8 +35,7 @@ from lipyomo.relaxations.linear.layers import PhaseBatch, by_layer
 from lipyomo.relaxations.linear.relax import switch_lines
 
 
-@dataclass(frozen=True)
-class GradientEnds:
+class GradientEnds(NamedTuple):
     """Upper bounds for the gradients of B functionals (or sets of them).
 
     Attributes

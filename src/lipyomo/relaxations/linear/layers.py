@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.base.errors import ProblemError
 from lipyomo.base.numerics.rounding import UNIT
 from lipyomo.base.numerics.split import SplitMatrix
-from lipyomo.networks.activations import Confined
+from lipyomo.networks import activations
 from lipyomo.networks.layer import remembered
 from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.phases import LEFT, OPEN, RIGHT, Phases, count_open, decide, open_phases
@@ -32,8 +32,7 @@ def by_layer(layers: Sequence[Layer], units: npt.NDArray[Entry]) -> list[npt.NDA
     return [units[..., a:b] for a, b in pairwise(ends)]
 
 
-@dataclass(frozen=True, eq=False)
-class LayerParts:
+class LayerParts(NamedTuple):
     """Cached data of a layer, as the bounds need them.
 
     Attributes
@@ -54,8 +53,7 @@ def parts_of(layer: Layer) -> LayerParts:
     return LayerParts(SplitMatrix.of(layer.weight), np.where(easy, 0.0, UNIT))
 
 
-@dataclass(frozen=True)
-class LayerBounds:
+class LayerBounds(NamedTuple):
     """Bounds of all pre-activations.
 
     Attributes
@@ -88,10 +86,10 @@ class LayerBounds:
         lower, upper = [list(map(np.array, side)) for side in (self.lower, self.upper)]
         for low, high, layer in zip(lower, upper, network.hidden, strict=True):
             for curve in layer.curves:
-                if isinstance(curve.activation, Confined):
+                if isinstance(curve.activation, activations.Confined):
                     low[curve.units] = np.maximum(low[curve.units], curve.activation.low)
                     high[curve.units] = np.minimum(high[curve.units], curve.activation.high)
-        return replace(self, lower=lower, upper=upper)
+        return self._replace(lower=lower, upper=upper)
 
 
 def given_bounds(network: Network, given: Any) -> LayerBounds:

@@ -170,7 +170,7 @@ def tighten_by_programs(
         if k > 0 or program.blocks:
             lower[k], upper[k] = _optimised(program, open_, lower[k], upper[k], clock)
         if (lower[k] > upper[k]).any():
-            return replace(bounds, empty=True)
+            return bounds._replace(empty=True)
         phases[k] = decide((phases[k],), [lower[k]], [upper[k]])[0]
         if clock.expired:
             break
@@ -182,7 +182,7 @@ def tighten_by_programs(
         program = program.constrained(kinked & (phases[k] == LEFT) & (upper[k] == 0), -1.0)
         least, most = activated(layer, phases[k][None], lower[k][None], upper[k][None])
         program = program.past(layer, open_, lower[k], upper[k], (least[0], most[0]))
-    return replace(bounds, lower=lower, upper=upper, phases=tuple(phases))
+    return bounds._replace(lower=lower, upper=upper, phases=tuple(phases))
 
 
 def _optimised(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Params:
+class Params(NamedTuple):
     """Parameters and their trade-offs.
 
     Attributes

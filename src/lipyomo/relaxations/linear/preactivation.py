@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -97,7 +96,7 @@ def preactivation_bounds(
     if network.smooth or not programs or found.empty or not domain.is_bounded:
         return found
     limit = PARAMS.seconds if relaxation == "auto" and time_limit == math.inf else time_limit
-    return replace(tighten_by_programs(network, domain, found, Clock(limit, stop)), relaxation="lp")
+    return tighten_by_programs(network, domain, found, Clock(limit, stop))._replace(relaxation="lp")
 
 
 def _of_one_slope(

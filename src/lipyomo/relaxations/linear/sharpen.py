@@ -8,7 +8,6 @@ lines, rounds are repeated, at most three times, while they decide units.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -95,8 +94,7 @@ def _with(
 ) -> LayerBounds:
     """Return `bounds` with new ends, given for all units in one array."""
     lows, highs = by_layer(network.hidden, lower), by_layer(network.hidden, upper)
-    return replace(
-        bounds,
+    return bounds._replace(
         lower=lows,
         upper=highs,
         relaxation="ascent",

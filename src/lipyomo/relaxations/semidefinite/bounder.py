@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,8 +21,7 @@ from lipyomo.relaxations.semidefinite.shared import SharedKernel
 from lipyomo.relaxations.semidefinite.signs import in_free_inputs, joined_multipliers
 
 
-@dataclass(frozen=True)
-class Minimum:
+class Minimum(NamedTuple):
     """Result of minimising the bound of a target over the multipliers.
 
     Attributes

@@ -9,9 +9,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -163,8 +162,7 @@ def threads_for(seconds: float) -> Iterator[None]:
         yield
 
 
-@dataclass(frozen=True)
-class RootCost:
+class RootCost(NamedTuple):
     """Predicted costs of the semidefinite bounds at the root.
 
     Attributes

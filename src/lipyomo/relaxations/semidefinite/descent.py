@@ -28,7 +28,7 @@ from lipyomo.relaxations.semidefinite.params import PARAMS
 from lipyomo.relaxations.semidefinite.steps import Memory, stepped_until
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Point:
     """Multipliers, the factorisation of C and the terms of the bound."""
 
@@ -55,7 +55,7 @@ class _Point:
     def balanced(self, iterations: int) -> State:
         """Return the state at this point, rescaled so that tau and quarter are equal."""
         state = self.kernel.state(self.factor, self.y, self.tau, self.quarter, self.x)
-        return replace(state, iterations=iterations)
+        return state._replace(iterations=iterations)
 
 
 def _at(kernel: Kernel, y: FloatArray) -> _Point | None:
@@ -218,10 +218,10 @@ def refine(
             mu *= PARAMS.warm_fall
         elif length > 0.9:
             mu *= 0.5
-    return replace(start, iterations=iteration) if best is None else best.balanced(iteration)
+    return start._replace(iterations=iteration) if best is None else best.balanced(iteration)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Descent:
     """State of the minimisation from a start in closed form; immutable, so it can be resumed.
 
@@ -353,7 +353,7 @@ class Descent:
         """Move to another point, and update the best state."""
         assert self.best is not None
         lower = point.value < self.best.value
-        best = point.balanced(iterations) if lower else replace(self.best, iterations=iterations)
+        best = point.balanced(iterations) if lower else self.best._replace(iterations=iterations)
         return replace(self, point=point, best=best)
 
     def _stepped(self) -> Descent:

@@ -17,7 +17,7 @@ next block's Gram matrix is kept.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
@@ -36,8 +36,7 @@ OVERFLOW = float(1.0 / np.sqrt(np.finfo(np.float64).tiny))
 """Limit of magnitudes: above it, and below its inverse, products may overflow or underflow."""
 
 
-@dataclass(frozen=True)
-class ClosedForm:
+class ClosedForm(NamedTuple):
     """Multipliers in closed form.
 
     Attributes
@@ -187,8 +186,7 @@ def closed_forms(
     return found
 
 
-@dataclass(frozen=True)
-class _Joint:
+class _Joint(NamedTuple):
     """A block of b units added with multipliers ``4 s T``, for any share s.
 
     Attributes

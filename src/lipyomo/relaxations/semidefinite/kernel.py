@@ -24,8 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -36,8 +35,7 @@ Factor: TypeAlias = Any
 """A kernel's factorisation of C."""
 
 
-@dataclass(frozen=True)
-class NewtonSystem:
+class NewtonSystem(NamedTuple):
     """The Newton system of ``tau + quarter - mu logdet C`` at one point.
 
     Attributes
@@ -59,8 +57,7 @@ class NewtonSystem:
         return step, -float(gradient @ step)
 
 
-@dataclass(frozen=True)
-class State:
+class State(NamedTuple):
     """Multipliers with the factorisation of C and the bound.
 
     Attributes

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from lipyomo.base.numerics.params import PARAMS as NUMERICS
 
 
-@dataclass(frozen=True)
-class Params:
+class Params(NamedTuple):
     """Parameters, their trade-offs and their measured effects.
 
     Attributes

@@ -15,7 +15,6 @@ changed.  The results are ordinary multipliers zeta and lambda.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtrs
@@ -72,7 +71,7 @@ def minimise_in_proportion(
         lam = state.multipliers[ball.inputs :]
         full = np.concatenate([state.multipliers[0] * z, lam])
         if best is None or state.value < best[1].value:
-            best = ball, replace(state, multipliers=full)
+            best = ball, state._replace(multipliers=full)
         if turn or (aim is not None and state.value <= aim):
             break
         corrected = _corrected(kernel, full)

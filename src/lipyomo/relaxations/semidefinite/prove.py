@@ -7,8 +7,9 @@ steeper slope, and then hold for all forms with fewer unstable units.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,8 +30,7 @@ from lipyomo.relaxations.semidefinite.verify import (
 )
 
 
-@dataclass(frozen=True)
-class Exclusion:
+class Exclusion(NamedTuple):
     """A phase to rule out: unstable unit number `position`, `on` or off.
 
     `step` is the multiple of the phase's hyperplane to subtract from the objective.

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -51,8 +52,7 @@ def semidefinite_targets(problem: LipschitzProblem) -> Targets:
     return targets_of(problem)
 
 
-@dataclass(frozen=True)
-class Seconds:
+class Seconds(NamedTuple):
     """Measured seconds of the last proof, first step and Newton step; zero if there was none."""
 
     proof: float = 0.0
@@ -62,7 +62,7 @@ class Seconds:
     def after(self, descent: Descent) -> Seconds:
         """Update by the expected time of a descent's next step."""
         name = "approach" if descent.approaching else "step"
-        return replace(self, **{name: descent.seconds})
+        return self._replace(**{name: descent.seconds})
 
 
 Report = Callable[[float], object]
@@ -118,7 +118,7 @@ class RootBounds:
     descents: Mapping[int, Descent] = field(default_factory=dict)
     finished: frozenset[int] = frozenset()
     stopped: bool = False
-    seconds: Seconds = Seconds()
+    seconds: Seconds = field(default_factory=Seconds)
 
     @classmethod
     def of(
@@ -236,7 +236,7 @@ class RootBounds:
         self.bounder.prover.sized(self.form)  # caches magnitudes, outside of the measured time
         began = time.perf_counter()
         root = self.with_reported(self.bounder.prover.all_bounds(self.form, target, y), report)
-        return replace(root, seconds=replace(self.seconds, proof=time.perf_counter() - began))
+        return replace(root, seconds=self.seconds._replace(proof=time.perf_counter() - began))
 
     def decided(self) -> FloatArray:
         """Return the targets' values if no unit is unstable, rounded upwards."""
@@ -274,8 +274,7 @@ class RootBounds:
         return np.concatenate([outer, scale, found.lam])
 
 
-@dataclass(frozen=True)
-class _Lowering:
+class _Lowering(NamedTuple):
     """The order in which bounds are lowered, and its limits; see `RootBounds.run`."""
 
     cutoff: float
@@ -289,7 +288,7 @@ class _Lowering:
         if not root.form.units.size or root.value <= self.cutoff or not cost.fits:
             return root
         if not self.closed_only and not self.clock.fits(cost.approach + cost.proof):
-            root, plan = replace(root, stopped=True), replace(self, closed_only=True)
+            root, plan = replace(root, stopped=True), self._replace(closed_only=True)
         if root.targets.by_column and plan.closed_only:  # targets share the closed form
             return root
         with threads_for(cost.step):
@@ -334,7 +333,7 @@ class _Lowering:
             return root
         zeta, lam = np.split(descent.best.multipliers, [kernel.inputs])
         zeta = shaped(zeta, root.form.inputs, kernel.euclidean)
-        seconds = replace(root.seconds, approach=descent.seconds)
+        seconds = root.seconds._replace(approach=descent.seconds)
         root = replace(root, shared=(zeta, lam), seconds=seconds)
         return root.proved(int(questioned[0]), np.concatenate([zeta, lam]), self.report)
 

@@ -24,7 +24,7 @@ cannot give tighter bounds, and the matrix does not grow.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -239,7 +239,7 @@ class ShorModel:
             size = np.where(size > 0, size, 1.0)
             form = np.asarray(signal.matrix)[units] / size[:, None]
             self._switch(y, places, form, magnitude[units] / size)
-            own = replace(unit_map, columns=places, change=unit_map.change * size)
+            own = unit_map._replace(columns=places, change=unit_map.change * size)
             return signal.past(own), form, size
 
         known, own = self._tangents, self._places

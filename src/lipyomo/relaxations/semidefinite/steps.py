@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -18,8 +17,7 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.relaxations.semidefinite.params import PARAMS
 
 
-@dataclass(frozen=True)
-class Memory:
+class Memory(NamedTuple):
     """The memory of L-BFGS: the last steps and the changes of the gradient.
 
     Attributes
@@ -41,7 +39,7 @@ class Memory:
         curvature, size = float(step @ change), float(np.sqrt(change @ change))
         # no update either if the square of the change underflows
         if not (size > 0.0 and curvature > 1e-10 * float(np.linalg.norm(step)) * size):
-            return replace(self, last=None)
+            return self._replace(last=None)
         return Memory((*self.steps, (step, change, curvature))[-PARAMS.krylov :])
 
     def direction(self, gradient: FloatArray) -> tuple[FloatArray, float]:
@@ -60,7 +58,7 @@ class Memory:
 
     def moved(self, step: FloatArray, gradient: FloatArray) -> Memory:
         """Record a step from a point with this gradient."""
-        return replace(self, last=(step, gradient))
+        return self._replace(last=(step, gradient))
 
 
 class Stepped(Protocol):

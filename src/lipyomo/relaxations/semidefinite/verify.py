@@ -85,7 +85,7 @@ def powers(sizes: FloatArray) -> FloatArray:
     return np.asarray(np.ldexp(1.0, -(exponents // 2)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SizedForm:
     """Tangents of unstable units and functionals as rows over ``w = (v, s)``, with error bounds.
 

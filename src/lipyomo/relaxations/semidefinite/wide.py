@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
@@ -46,8 +46,7 @@ from lipyomo.relaxations.semidefinite.params import PARAMS
 from lipyomo.relaxations.semidefinite.single import SingleTerms, fits_single, solved_in_single
 
 
-@dataclass(frozen=True)
-class _Factor:
+class _Factor(NamedTuple):
     """The factorisation of K, with the Gram matrix N, tau and the log-determinant of C."""
 
     gram: FloatArray
@@ -65,8 +64,7 @@ class _Factor:
         )
 
 
-@dataclass(frozen=True)
-class _Blocks:
+class _Blocks(NamedTuple):
     """Parts of the gradient and the Hessian that both solvers need.
 
     Attributes

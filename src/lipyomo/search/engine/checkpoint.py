@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, NamedTuple, Protocol
 
 import numpy as np
 
@@ -44,8 +44,7 @@ class CheckpointError(LipyomoError):
     """A checkpoint cannot be read, belongs to another problem, or would be lost."""
 
 
-@dataclass(frozen=True)
-class Known:
+class Known(NamedTuple):
     """The best point and bound so far, which are known even before a search has begun.
 
     Attributes

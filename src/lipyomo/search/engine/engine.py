@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic
+from typing import Any, Generic, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,7 @@ from lipyomo.search.engine.workers import Team
 _NUMBERS, _COUNTER = "engine.numbers", "engine.counters."
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Standing:
     """The state of a search apart from its open nodes; immutable, updates return a new one.
 
@@ -107,8 +107,7 @@ OnProgress = Callable[[FloatArray | None, float, int, str], object]
 """Callback that takes a better point (or None), the current bound, the nodes split, a message."""
 
 
-@dataclass(frozen=True)
-class Found(Generic[N]):
+class Found(NamedTuple, Generic[N]):
     """The result of a search.
 
     Attributes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from lipyomo.base.clock import PAUSE_SHARE
 from lipyomo.base.system.parallel import AHEAD
@@ -16,8 +16,7 @@ HALVED = 10
 """Largest number of inputs for which bisecting boxes pays."""
 
 
-@dataclass(frozen=True)
-class Params:
+class Params(NamedTuple):
     """Parameters of the engine: what each trades off, and the range in which it does not matter.
 
     Attributes

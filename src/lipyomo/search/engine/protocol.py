@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy.typing as npt
 
@@ -54,8 +54,7 @@ N = TypeVar("N", bound=Node)
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Incumbent:
+class Incumbent(NamedTuple):
     """The best value known to be attained.
 
     Attributes
@@ -69,7 +68,7 @@ class Incumbent:
     point: FloatArray | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Outcome(Generic[N]):
     """The result of processing some nodes: children, returned and fathomed parts cover them.
 
@@ -103,8 +102,7 @@ class Outcome(Generic[N]):
     counters: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Root(Generic[N]):
+class Root(NamedTuple, Generic[N]):
     """The root of a search.
 
     Attributes
@@ -134,8 +132,7 @@ Pulse = Callable[[], object]
 """Called regularly while nodes are split, so that the caller can serve other workers meanwhile."""
 
 
-@dataclass(frozen=True, eq=False)
-class Recipe(Generic[N, T]):
+class Recipe(NamedTuple, Generic[N, T]):
     """Constructor and argument of a search's pipeline, to make the same one in every process.
 
     Attributes

@@ -25,8 +25,7 @@ import uuid
 from collections import deque
 from concurrent.futures import CancelledError, Executor, Future, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
-from typing import Any, Generic
+from typing import Any, Generic, NamedTuple
 
 from lipyomo.base.clock import Clock
 from lipyomo.base.system.parallel import UNKNOWN, Workers
@@ -37,8 +36,7 @@ from lipyomo.search.engine.protocol import N, Outcome, Pipeline, Pulse, Recipe, 
 from lipyomo.search.engine.queue import Batch
 
 
-@dataclass(frozen=True)
-class Parcel(Generic[T]):
+class Parcel(NamedTuple, Generic[T]):
     """A task as it is sent to a worker.
 
     Attributes

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from lipyomo.base.arrays import TOGETHER
 from lipyomo.base.numerics.params import PARAMS as NUMERICS
 
 
-@dataclass(frozen=True)
-class Params:
+class Params(NamedTuple):
     """Parameters of the searches: what each trades off, and the range in which it does not matter.
 
     Attributes

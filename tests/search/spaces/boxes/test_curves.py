@@ -22,7 +22,7 @@ def curved(name: str, hidden: int) -> tuple[BoxContext, Boxes]:
     """A network with boxes and curves, though it has few inputs."""
     context, boxes = made(name, hidden, 6)
     question = context.question
-    params = replace(question.params, curved=(1, 6))
+    params = question.params._replace(curved=(1, 6))
     return replace(context, question=replace(question, params=params)), boxes
 
 

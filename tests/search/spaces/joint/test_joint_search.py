@@ -37,9 +37,9 @@ from lipyomo.search.spaces.phases.pipeline import pipeline_for
 from networks import DEGENERATE, integer_network, mixed_network, random_network
 from oracle import exact_constant
 
-HALVED = replace(PARAMS, compared=False)
-SOME = replace(HALVED, handed=1.2, trial=8, bundle=4)
-EVERY = replace(HALVED, near=0.0, handed=0.0, trial=8)
+HALVED = PARAMS._replace(compared=False)
+SOME = HALVED._replace(handed=1.2, trial=8, bundle=4)
+EVERY = HALVED._replace(near=0.0, handed=0.0, trial=8)
 """No box is handed over before it is thin, or in the others once it is near or very near."""
 
 
@@ -139,7 +139,7 @@ def test_boxes_that_take_over_find_the_same(
     truth = lipyomo.solve(problem, "bnb").lower
     polls = iter(range(left))
     clock = Clock(should_stop=lambda: next(polls, None) is None)
-    found = searched(problem, replace(SOME, compared=True), clock)
+    found = searched(problem, SOME._replace(compared=True), clock)
     assert found.best.value <= truth * (1 + 1e-9)
     assert found.upper >= truth * (1 - 1e-9)
     if left > 100:
@@ -181,7 +181,7 @@ def test_fewer_boxes_are_handed_over_at_a_time_while_they_stay_open() -> None:
 
 
 def test_boxes_that_become_few_are_halved() -> None:
-    reach, multiples = NearCutoff.first(replace(PARAMS, node=8.0)), np.array([1.01, 1.2, 1.5, 5.0])
+    reach, multiples = NearCutoff.first(PARAMS._replace(node=8.0)), np.array([1.01, 1.2, 1.5, 5.0])
     tenth = np.full(4, 0.1)  # three times in a node's time
     assert reach.are_handed(multiples, 0.0 * tenth).tolist() == [True, True, True, False]
     assert reach.are_handed(multiples, tenth).tolist() == [False, False, True, False]

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -122,7 +121,7 @@ def test_bounds_that_are_not_proved_close_nothing_once_an_incumbent_overtakes_th
     (root,) = _some_nodes(home, 0)
     assert root.bound > truth * (1 + 1e-6)
     low = np.full(root.targets.size, 0.5 * truth)
-    node = replace(root, target_bounds=low, proved=np.full(low.size, np.inf))
+    node = root._replace(target_bounds=low, proved=np.full(low.size, np.inf))
     outcome = home.process(home.plan([node], travels=False), Clock(), lambda: None)
     bounds = [child.bound for child in outcome.children]
     assert max([*bounds, *(bound for _, bound in outcome.fathomed)]) >= truth * (1 - 1e-9)
@@ -163,7 +162,7 @@ def test_what_is_known_of_nodes_is_saved() -> None:
     home = PhasePipeline(
         PhaseQuestion(LipschitzProblem(random_network(6, (2, 12, 10, 3)), Box(-1, 1, 2)))
     )
-    nodes = [replace(node, dropped=0.5 + k) for k, node in enumerate(_some_nodes(home, 2))]
+    nodes = [node._replace(dropped=0.5 + k) for k, node in enumerate(_some_nodes(home, 2))]
     again = PhasePipeline(home.recipe().question).decode(home.encode(nodes)).children
     assert len(again) == len(nodes) > 2
     assert any(node.certificates for node in nodes)
@@ -230,7 +229,7 @@ class _Careful(PhasePipeline):
     settled = 0
 
     def prove(self, nodes: Any, cutoff: float) -> Outcome[PhaseNode]:
-        known = [replace(node, target_bounds=node.proved) for node in nodes]
+        known = [node._replace(target_bounds=node.proved) for node in nodes]
         closed = [node.bound for node in known if node.bound <= cutoff]
         self.settled += len(known) - len(closed)
         returned = tuple(node for node in known if node.bound > cutoff)

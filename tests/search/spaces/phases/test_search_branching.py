@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -65,7 +63,7 @@ def test_what_others_learnt_adds_up() -> None:
     rng = np.random.default_rng(2)
     weights, own = rng.normal(size=FEATURES), rng.normal(size=UNITS)
     first, second = (after_splits(weights, own, seed, 100) for seed in (0, 1))
-    both = first + second
+    both = first.plus(second)
     units, features = np.arange(UNITS), some_features(rng, UNITS)
     there = forecast(both.since(first), units, features)
     assert there == pytest.approx(forecast(second, units, features), rel=1e-6)
@@ -81,7 +79,7 @@ def test_features_are_numbers_whatever_the_bounds(bound: float, cutoff: float) -
     form = context.system.form(whole.phases)
     found = bound_whole(context, whole, form, 0.0, Clock())
     assert found.worst is not None
-    node = replace(whole, target_bounds=np.array([bound]), proved=np.array([bound]))
+    node = whole._replace(target_bounds=np.array([bound]), proved=np.array([bound]))
     for worst in (None, found.worst):
         with np.errstate(all="raise", under="ignore"):
             units, features, _ = candidates(

@@ -13,6 +13,7 @@ r itself as an additional input, the network can be evaluated for given rounded 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,8 +37,7 @@ KEEPING = {
 """Operators whose outputs are entries of their inputs, or zero, a multiple of all steps."""
 
 
-@dataclass(frozen=True, eq=False)
-class StepGrid:
+class StepGrid(NamedTuple):
     """The multiples ``low s, ..., high s`` of a step s.
 
     Attributes
@@ -54,8 +54,7 @@ class StepGrid:
 
     def is_same(self, other: StepGrid) -> bool:
         """Return whether all numbers of two grids are equal."""
-        pairs = zip(*(vars(grid).values() for grid in (self, other)), strict=True)
-        return all(np.array_equal(a, b) for a, b in pairs)
+        return all(np.array_equal(a, b) for a, b in zip(self, other, strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +82,7 @@ class Rounded:
         return self.value.nbytes
 
 
-@dataclass(frozen=True, eq=False)
-class Quantiser:
+class Quantiser(NamedTuple):
     """A node that rounds a signal.
 
     Attributes

@@ -238,7 +238,7 @@ class BoxContext:
         tail = self.structure.tail
         assert tail is not None
         count = tail.start + 1 if tail.first is None else 1
-        params = replace(self.params, curved=None)  # products do not use parabolas
+        params = self.params._replace(curved=None)  # products do not use parabolas
         question = replace(self.question, params=params)
         return replace(self, stages=self.stages[:count], question=question)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from lipyomo.base.arrays import TOGETHER
 from lipyomo.base.numerics.rounding import CLOSED
@@ -10,8 +10,7 @@ from lipyomo.base.system.memory import BATCH, CACHED
 from lipyomo.search.engine.params import BUNDLE, HALVED
 
 
-@dataclass(frozen=True)
-class Params:
+class Params(NamedTuple):
     """Parameters of the search: what each trades off, and the range in which it does not matter.
 
     Attributes

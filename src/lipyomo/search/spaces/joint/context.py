@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
@@ -78,8 +79,7 @@ class JointBoxes(Bundle):
         return replace(self, fall=0.5 * (old + fall))
 
 
-@dataclass(frozen=True)
-class Params:
+class Params(NamedTuple):
     """All tuning parameters of the search of boxes, in one place.
 
     Attributes

@@ -119,7 +119,7 @@ class JointPipeline(WithBoxes[PhasePipeline]):
         lost = trial.bound > goal or self._is_near(whole, trial.best.value)
         if found is not None and params.compared and not lost:
             on = gone_on(beside, found.outcome, work.within(took))
-            found = replace(found, outcome=on)
+            found = found._replace(outcome=on)
             top = max((node.bound for node in on.children), default=-math.inf)
             lost = top <= max(trial.bound, self.cutoff(beside.best.value))
         if lost and params.compared:

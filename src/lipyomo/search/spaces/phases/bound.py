@@ -8,7 +8,7 @@ that side is proved from the multipliers of the child.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -20,19 +20,20 @@ from lipyomo.relaxations.semidefinite.bounder import Minimum
 from lipyomo.relaxations.semidefinite.choice import root_cost
 from lipyomo.relaxations.semidefinite.params import PARAMS
 from lipyomo.relaxations.semidefinite.root import RootBounds
-from lipyomo.relaxations.semidefinite.switched_bounds import (
-    PartBounds,
-    SwitchedBounder,
-    SwitchedMinimum,
-)
 from lipyomo.search.spaces.phases.context import PhaseContext
 from lipyomo.search.spaces.phases.node import Ahead, Child, DualCertificate, PhaseNode, Watch, Worst
 from lipyomo.search.spaces.phases.points import Points
 from lipyomo.search.spaces.phases.statistics import Statistics
 
+if TYPE_CHECKING:
+    from lipyomo.relaxations.semidefinite.switched_bounds import (
+        PartBounds,
+        SwitchedBounder,
+        SwitchedMinimum,
+    )
 
-@dataclass(frozen=True, eq=False)
-class BoundedNode:
+
+class BoundedNode(NamedTuple):
     """The result of bounding a node.
 
     Attributes
@@ -87,7 +88,7 @@ def bounded_targets(
             found = bound_targets(context, node, form, aim, cutoff, watch.clock)
         else:
             found = bound_whole(context, node, form, cutoff, watch.clock, root)
-        child = replace(child, node=found.node, worst=found.worst).without_targets(cutoff)
+        child = child._replace(node=found.node, worst=found.worst).without_targets(cutoff)
         solved, steps = solved + found.solved, steps + found.steps
         closed += not child.is_open
         claims.append(child)
@@ -162,8 +163,7 @@ def bound_targets(
         if state.value > max(reached, cutoff):
             worst, reached = found, state.value
     wanted = set(node.targets.tolist())
-    node = replace(
-        node,
+    node = node._replace(
         target_bounds=bounds,
         proved=proved,
         certificates={target: own for target, own in certificates.items() if target in wanted},
@@ -240,15 +240,17 @@ def bound_switched(
         report(float(bounds.max()))
     above = [target for target, bound in zip(targets, bounds, strict=True) if bound > cutoff]
     minima = {target: minima[target] for target in above if target in minima}
-    node = replace(node, target_bounds=bounds, proved=proved, minima=minima)
+    node = node._replace(target_bounds=bounds, proved=proved, minima=minima)
     ahead = None if worst is None else Ahead(worst.bound, worst.off, worst.on)
     return BoundedNode(node, ahead, solved)
 
 
 def _known(node: PhaseNode) -> PartBounds:
     """Return the bounds of a node's inputs and pre-activations, and the units decided by splits."""
+    from lipyomo.relaxations.semidefinite.switched_bounds import PartBounds
+
     sides = [split for split in node.trail if split.phase is not None]
-    units = np.array([split.index for split in sides], dtype=np.int64)
+    units = np.array([split.number for split in sides], dtype=np.int64)
     on = np.array([split.phase == RIGHT for split in sides], dtype=bool)
     return PartBounds(node.lower, node.upper, node.low, node.high, units, on)
 
@@ -261,7 +263,7 @@ def with_root(node: PhaseNode, root: RootBounds) -> PhaseNode:
         target: DualCertificate(target, units, y) for target, y in root.multipliers.items()
     }
     bounds = np.minimum(node.target_bounds, proved)
-    return replace(node, proved=proved, target_bounds=bounds, certificates=certificates)
+    return node._replace(proved=proved, target_bounds=bounds, certificates=certificates)
 
 
 def proved(context: PhaseContext, node: PhaseNode) -> PhaseNode:
@@ -281,7 +283,7 @@ def proved(context: PhaseContext, node: PhaseNode) -> PhaseNode:
             forms[key] = context.system.form(phases)
         bound = context.bounder.prover.bound(forms[key], target, own.multipliers, own.signs)
         known[index] = min(bound, float(known[index]))
-    return replace(node, proved=known, target_bounds=known)
+    return node._replace(proved=known, target_bounds=known)
 
 
 def fixed(
@@ -308,5 +310,5 @@ def fixed(
         statistics = statistics.counting(fixed=count)
         more = np.flatnonzero(remaining.phases != node.phases)
         inside = points.pool.within(node.points, remaining.phases, more)
-        child = replace(child, node=replace(remaining, points=inside))
+        child = child._replace(node=remaining._replace(points=inside))
     return child, statistics

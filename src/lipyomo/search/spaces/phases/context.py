@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -18,16 +19,17 @@ from lipyomo.relaxations.linear.dual_ascent import DualAscent
 from lipyomo.relaxations.linear.layers import Stack, by_layer
 from lipyomo.relaxations.linear.preactivation import propagate
 from lipyomo.relaxations.semidefinite.bounder import Bounder
-from lipyomo.relaxations.semidefinite.switched_bounds import SwitchedBounder
 from lipyomo.search.spaces.phases.node import PhaseNode
 from lipyomo.search.spaces.phases.params import Params
+
+if TYPE_CHECKING:
+    from lipyomo.relaxations.semidefinite.switched_bounds import SwitchedBounder
 
 RELIABILITY = "reliability"
 """Name of the default branching rule."""
 
 
-@dataclass(frozen=True, eq=False)
-class PhaseQuestion:
+class PhaseQuestion(NamedTuple):
     """The problem and options of a search, from which its context is made.
 
     Attributes
@@ -55,7 +57,7 @@ class PhaseQuestion:
     enough: float = 0.0
     known: FlatPhases | None = None
     record: bool = False
-    params: Params = field(default_factory=Params)
+    params: Params = Params()
     branching: str = RELIABILITY
     switched: bool = False
 
@@ -100,14 +102,18 @@ class PhaseContext:
 
     def with_switches(self) -> PhaseContext:
         """Return the context with switches that depend on the inputs, if the problem has them."""
+        from lipyomo.relaxations.semidefinite.switched_bounds import SwitchedBounder
+
         serves = SwitchedBounder.serves(self.system, self.targets) and self.domain.is_bounded
-        return replace(self, question=replace(self.question, switched=serves))
+        return replace(self, question=self.question._replace(switched=serves))
 
     @cached_property
     def switches(self) -> SwitchedBounder | None:
         """Bounder with switches that depend on the inputs; None if the question has none."""
         if not self.question.switched:
             return None
+        from lipyomo.relaxations.semidefinite.switched_bounds import SwitchedBounder
+
         return SwitchedBounder(self.system, self.targets, self.bounder)
 
     @property

@@ -6,7 +6,6 @@ One linear program per child decides, and gives a point of the child if it has i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -58,8 +57,8 @@ def with_interior(
         visited = points.visit(np.array(near), np.array(margins))
         for k, inside in zip(numbers, visited, strict=True):
             node = claims[k].node
-            node = replace(node, points=points.pool.within(inside, node.phases, units))
-            claims[k] = replace(claims[k], node=node)
+            node = node._replace(points=points.pool.within(inside, node.phases, units))
+            claims[k] = claims[k]._replace(node=node)
     solved = region.solved - before
     return claims, statistics.counting(programs=solved, empty_by_program=empty, empty=empty)
 

@@ -11,7 +11,7 @@ A step sees the results of earlier ones and the current incumbent.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,8 +32,7 @@ from lipyomo.search.spaces.phases.statistics import Statistics
 from lipyomo.search.spaces.phases.tighten import tighten
 
 
-@dataclass(frozen=True)
-class Workspace:
+class Workspace(NamedTuple):
     """What the steps share, and only add to.
 
     Attributes
@@ -171,8 +170,7 @@ def _taken(
     if not stack.alive[b]:
         return child.fathom(-np.inf)
     proved = np.minimum(child.node.proved, sizes[child.node.targets])
-    node = replace(
-        child.node,
+    node = child.node._replace(
         phases=stack.phases[b].copy(),  # a view would keep the whole batch in memory
         lower=stack.lower[b].copy(),
         upper=stack.upper[b].copy(),
@@ -181,7 +179,7 @@ def _taken(
         points=points,
         warm_start=warm_start,
     )
-    return replace(child, node=node)
+    return child._replace(node=node)
 
 
 def _with_form(workspace: Workspace, child: Child) -> Child:
@@ -191,7 +189,7 @@ def _with_form(workspace: Workspace, child: Child) -> Child:
         cutoff = workspace.context.cutoff(workspace.points.best.value)
         child = child.without_unproved(cutoff).without_targets(cutoff)
     if child.is_open:
-        child = replace(child, form=workspace.context.system.form(child.node.phases))
+        child = child._replace(form=workspace.context.system.form(child.node.phases))
     return child
 
 
@@ -254,7 +252,7 @@ def _with_candidates(
             units, features, statistics = rule(
                 context, child.node, child.known_form, child.worst, statistics, weights, cutoff
             )
-            claims[k] = replace(
-                child, node=replace(child.node, candidates=units, features=features)
+            claims[k] = child._replace(
+                node=child.node._replace(candidates=units, features=features)
             )
     return claims, statistics

@@ -8,8 +8,7 @@ heuristics run; each takes part in one of every `every` turns, in the order of r
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,8 +27,7 @@ from lipyomo.search.engine.protocol import Incumbent
 from lipyomo.search.spaces.phases.points import Points
 
 
-@dataclass(frozen=True, eq=False)
-class Around:
+class Around(NamedTuple):
     """The input of a heuristic apart from its own state.
 
     Attributes
@@ -57,8 +55,7 @@ Turn = Callable[[Any, Around], tuple[Any, FloatArray]]
 """Maps a state (None at first) and its surroundings to the next state and points, shape (k, d)."""
 
 
-@dataclass(frozen=True)
-class Heuristic:
+class Heuristic(NamedTuple):
     """A heuristic in the table.
 
     Attributes

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,36 +15,35 @@ from lipyomo.base.clock import Clock
 from lipyomo.networks.phases import LEFT, OPEN, RIGHT
 from lipyomo.problems.affine.system import FlatPhases, NodeForm
 from lipyomo.relaxations.semidefinite.bounder import Minimum
-from lipyomo.relaxations.semidefinite.switched_bounds import SwitchedMinimum
 from lipyomo.search.engine.protocol import Pulse
 from lipyomo.search.spaces.phases.statistics import FEATURES
 
+if TYPE_CHECKING:
+    from lipyomo.relaxations.semidefinite.switched_bounds import SwitchedMinimum
 
-def _no_numbers() -> IntArray:
-    return np.zeros(0, dtype=np.int64)
+
+_NO_NUMBERS = np.zeros(0, dtype=np.int64)
 
 
-@dataclass(frozen=True)
-class Split:
+class Split(NamedTuple):
     """One side of a split.
 
     Attributes
     ----------
-    index : int
-        The unit that was decided, or the input whose interval was bisected.
+    number : int
+        Of the unit that was decided, or of the input whose interval was bisected.
     phase : int or None
         The unit's phase; None for an input.
     ends : (float, float) or None
         The input's interval.
     """
 
-    index: int
+    number: int
     phase: int | None = None
     ends: tuple[float, float] | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class DualCertificate:
+class DualCertificate(NamedTuple):
     """Multipliers that prove a bound of a target.
 
     Attributes
@@ -63,8 +63,7 @@ class DualCertificate:
     signs: FloatArray | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class WarmStart:
+class WarmStart(NamedTuple):
     """Multipliers of a node's pre-activation bounds: a warm start for its children.
 
     Attributes
@@ -86,8 +85,7 @@ class WarmStart:
         return self.keys.nbytes + self.values.nbytes
 
 
-@dataclass(frozen=True, eq=False)
-class PhaseNode:
+class PhaseNode(NamedTuple):
     """A part of the search space: an input box and a partial pattern.
 
     Attributes
@@ -131,14 +129,14 @@ class PhaseNode:
     targets: IntArray
     target_bounds: FloatArray
     proved: FloatArray
-    certificates: Mapping[int, DualCertificate] = field(default_factory=dict)
-    minima: Mapping[int, SwitchedMinimum] = field(default_factory=dict)
+    certificates: Mapping[int, DualCertificate] = {}
+    minima: Mapping[int, SwitchedMinimum] = {}
     warm_start: WarmStart | None = None
-    points: IntArray = field(default_factory=_no_numbers)
+    points: IntArray = _NO_NUMBERS
     sample: FloatArray | None = None
     dropped: float = 0.0
-    candidates: IntArray = field(default_factory=_no_numbers)
-    features: FloatArray = field(default_factory=lambda: np.zeros((0, FEATURES)))
+    candidates: IntArray = _NO_NUMBERS
+    features: FloatArray = np.zeros((0, FEATURES))
     trail: tuple[Split, ...] = ()
 
     @property
@@ -164,7 +162,7 @@ class PhaseNode:
 
     def cooled(self) -> PhaseNode:
         """Return the node without its warm starts."""
-        return replace(self, warm_start=None, minima={})
+        return self._replace(warm_start=None, minima={})
 
     @property
     def still(self) -> int:
@@ -183,7 +181,7 @@ class PhaseNode:
             phases = self.phases.copy()
             phases[unit] = phase
             trail = (*self.trail, Split(unit, int(phase)))
-            children.append(replace(self, phases=phases, trail=trail))
+            children.append(self._replace(phases=phases, trail=trail))
         return children
 
 
@@ -191,8 +189,7 @@ class OutOfTimeError(Exception):
     """The time was up before some children were bounded."""
 
 
-@dataclass(frozen=True)
-class Watch:
+class Watch(NamedTuple):
     """The clock of a search, and the callback that serves other workers.
 
     Attributes
@@ -250,8 +247,7 @@ class Worst(Ahead):
         return cls(found.state.value, *found.kernel.lookahead(found.state), found)
 
 
-@dataclass(frozen=True, eq=False)
-class Child:
+class Child(NamedTuple):
     """A child of a node in the making: the steps add their results; each returns a new child.
 
     Attributes
@@ -297,7 +293,7 @@ class Child:
         if not math.isinf(bound):
             bound = max(bound, self.node.dropped)
         fathomed = (*self.fathomed, (self.node if piece is None else piece, bound))
-        return replace(self, fathomed=fathomed, is_open=piece is not None)
+        return self._replace(fathomed=fathomed, is_open=piece is not None)
 
     def without_targets(self, cutoff: float) -> Child:
         """Drop the targets that cannot beat the incumbent; if none is left, fathom the child."""
@@ -308,14 +304,13 @@ class Child:
         if keep.all():
             return self
         dropped = max(node.dropped, float(node.target_bounds[~keep].max()))
-        node = replace(
-            node,
+        node = node._replace(
             dropped=dropped,
             targets=node.targets[keep],
             target_bounds=node.target_bounds[keep],
             proved=node.proved[keep],
         )
-        return replace(self, node=node)
+        return self._replace(node=node)
 
     def without_unproved(self, cutoff: float) -> Child:
         """Replace unproved inherited bounds that the cutoff has overtaken by proved ones."""
@@ -324,4 +319,4 @@ class Child:
         if not stale.any():
             return self
         bounds = np.where(stale, node.proved, node.target_bounds)
-        return replace(self, node=replace(node, target_bounds=bounds))
+        return self._replace(node=node._replace(target_bounds=bounds))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from lipyomo.base.arrays import TOGETHER
 from lipyomo.base.system.memory import KEPT
 
 
-@dataclass(frozen=True)
-class Params:
+class Params(NamedTuple):
     """Parameters of the search: what each trades off, and the range in which it does not matter.
 
     Attributes

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -44,8 +44,7 @@ from lipyomo.search.spaces.phases.split import split, together
 from lipyomo.search.spaces.phases.statistics import Statistics
 
 
-@dataclass(frozen=True, eq=False)
-class Baggage:
+class Baggage(NamedTuple):
     """The data that a task sent to another process needs besides its nodes.
 
     Attributes
@@ -59,8 +58,7 @@ class Baggage:
     statistics: Statistics
 
 
-@dataclass(frozen=True, eq=False)
-class PhaseTask:
+class PhaseTask(NamedTuple):
     """Nodes to split.
 
     Attributes
@@ -215,7 +213,7 @@ class PhasePipeline(protocol.Pipeline[PhaseNode, PhaseTask]):
             return outcome
         if outcome.best is not None and outcome.best.point is not None:
             self.points.challenge(outcome.best.point)
-        self._statistics = self._statistics + outcome.statistics
+        self._statistics = self._statistics.plus(outcome.statistics)
         nodes = _unpacked(self.points, [*outcome.children, *outcome.returned])
         count = len(outcome.children)
         children, returned = tuple(nodes[:count]), tuple(nodes[count:])
@@ -322,7 +320,7 @@ def pipeline_for(
 
 def _packed(points: Points, node: PhaseNode, sample: int) -> PhaseNode:
     """Return a node to be sent to another process, with up to `sample` of its points."""
-    return replace(node, points=node.points[:0], sample=points.pool.at(node.points[:sample]))
+    return node._replace(points=node.points[:0], sample=points.pool.at(node.points[:sample]))
 
 
 def _unpacked(points: Points, nodes: Sequence[PhaseNode]) -> list[PhaseNode]:
@@ -330,7 +328,7 @@ def _unpacked(points: Points, nodes: Sequence[PhaseNode]) -> list[PhaseNode]:
     own = [points.pool.at(np.zeros(0, int)) if n.sample is None else n.sample for n in nodes]
     numbers = points.adopt(own)
     return [
-        replace(node, points=here, sample=None) for node, here in zip(nodes, numbers, strict=True)
+        node._replace(points=here, sample=None) for node, here in zip(nodes, numbers, strict=True)
     ]
 
 

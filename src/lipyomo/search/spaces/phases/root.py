@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from lipyomo.networks.phases import flat
 from lipyomo.relaxations.cascade import Cascade
-from lipyomo.relaxations.semidefinite.chain_root import chain_bounds, exact_tangents
 from lipyomo.relaxations.semidefinite.choice import root_cost
 from lipyomo.relaxations.semidefinite.root import RootBounds, tighten_root
 from lipyomo.search.spaces.phases.bound import bound_switched, with_root
@@ -25,8 +24,7 @@ matrices is computed first, since the tree will start late.  Below, the multipli
 matrix are needed anyway."""
 
 
-@dataclass(frozen=True, eq=False)
-class Beginning:
+class Beginning(NamedTuple):
     """The root of a search.
 
     Attributes
@@ -78,7 +76,7 @@ def begin(
         params, many = context.params, cascade.bounds.unstable >= context.params.many
         if cost.full >= (params.long_root if many else params.switched):
             context = context.with_switches()
-            workspace = replace(workspace, context=context)
+            workspace = workspace._replace(context=context)
         node, root = _descended(workspace, cascade, report, search)
         if clock.expired or (root is not None and root.stopped):
             return Beginning(Child(node, node), context, statistics, node.still)
@@ -101,7 +99,7 @@ def _taken_over(context: PhaseContext, node: PhaseNode, cascade: Cascade) -> Pha
     lower = left.restrict(np.concatenate(bounds.lower), node.lower)
     upper = left.restrict(np.concatenate(bounds.upper), node.upper)
     known = cascade.bounds_of(context.targets)
-    return replace(node, phases=phases, lower=lower, upper=upper, proved=known, target_bounds=known)
+    return node._replace(phases=phases, lower=lower, upper=upper, proved=known, target_bounds=known)
 
 
 def _descended(
@@ -121,6 +119,8 @@ def _descended(
     norm = context.problem.output_norm
     chain = None
     if cost.full >= _DEEP:
+        from lipyomo.relaxations.semidefinite.chain_root import chain_bounds, exact_tangents
+
         small, phases = cascade.problem, cascade.bounds.phases
         tangents = exact_tangents(small.network, small.directions)
         chain = chain_bounds(tangents, norm, phases, cascade.targets, cascade.upper)
@@ -140,9 +140,9 @@ def _descended(
     cutoff = context.cutoff(points.best.value)
     form = root.form
     if context.switches is not None and form.units.size:
-        node = replace(node, proved=root.upper, target_bounds=root.upper)
+        node = node._replace(proved=root.upper, target_bounds=root.upper)
         found = bound_switched(context.switches, node, form, cutoff, clock, report)
         return found.node, None
     root = tighten_root(root, cascade, clock, report, cutoff)
-    node = replace(node, target_bounds=root.upper)
+    node = node._replace(target_bounds=root.upper)
     return with_root(node, root), root

@@ -7,8 +7,7 @@ dual ascent are left out, as they can be recomputed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,8 +22,7 @@ _STACKED = ("phases", "lower", "upper", "low", "high")
 _RAGGED = ("targets", "target_bounds", "proved", "points", "candidates")
 
 
-@dataclass(frozen=True, eq=False)
-class Saved:
+class Saved(NamedTuple):
     """The state from which a pipeline can resume.
 
     Attributes
@@ -80,8 +78,8 @@ def encode(saved: Saved) -> Arrays:
     data |= _joined("certificate_multipliers", [own.multipliers for _, own in certificates])
     signs = [np.zeros(0) if own.signs is None else own.signs for _, own in certificates]
     data |= _joined("certificate_signs", signs)
-    for item in fields(saved.statistics):
-        data[f"learnt_{item.name}"] = np.asarray(getattr(saved.statistics, item.name))
+    for name, value in saved.statistics._asdict().items():
+        data[f"learnt_{name}"] = np.asarray(value)
     return data
 
 
@@ -107,16 +105,14 @@ def decode(data: Mapping[str, npt.NDArray[Any]]) -> Saved:
         )
         for i in range(count)
     )
-    statistics: dict[str, Any] = {
-        item.name: data[f"learnt_{item.name}"][()] for item in fields(Statistics)
-    }
+    learnt: dict[str, Any] = {name: data[f"learnt_{name}"][()] for name in Statistics._fields}
     return Saved(
         nodes,
         data["points"],
         data["on"],
         data["best"][0] if len(data["best"]) else None,
         int(data["unstable_units"]),
-        Statistics(**statistics),
+        Statistics(**learnt),
         data.get("known"),
         bool(data.get("switched", False)),  # files of 0.3.0 do not say
     )
@@ -135,10 +131,10 @@ def _taken(data: Mapping[str, npt.NDArray[Any]], name: str) -> list[npt.NDArray[
 
 
 def _numbers(trail: tuple[Split, ...]) -> FloatArray:
-    """Encode splits as numbers: index, phase (NaN for an input), interval (NaN for a unit)."""
+    """Encode splits by four numbers: unit or input, phase (or NaN), interval (or two NaN)."""
     rows = [
         (
-            s.index,
+            s.number,
             np.nan if s.phase is None else s.phase,
             *((np.nan, np.nan) if s.ends is None else s.ends),
         )

@@ -6,7 +6,6 @@ At the root, below which all other nodes lie, several units are tried and the be
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -89,7 +88,7 @@ def box_halves(context: PhaseContext, node: PhaseNode) -> list[PhaseNode]:
     for i, (a, b) in enumerate(zip(low, high, strict=True)):
         j = i % d
         trail = (*node.trail, Split(j, None, (float(a[j]), float(b[j]))))
-        nodes.append(replace(node, low=a, high=b, trail=trail))
+        nodes.append(node._replace(low=a, high=b, trail=trail))
     stack = Stack.of(nodes)
     context.substitute_back(stack)
     still = np.where(stack.alive, (stack.phases == OPEN).sum(axis=1), 0.0)
@@ -112,7 +111,7 @@ def _ways(
     """
     context = workspace.context
     if not node.examined:
-        return [(None, [replace(node)])]  # a part of it, and not a root
+        return [(None, [node._replace()])]  # a part of it, and not a root
     boxes = box_halves(context, node) if wants_box(context, node) else []
     if boxes:
         return [(None, boxes)]

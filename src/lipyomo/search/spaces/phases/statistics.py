@@ -6,7 +6,8 @@ additive values: they are sent with the nodes to other processes, which return i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+import operator
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -41,8 +42,7 @@ COUNTERS = ("nodes", "semidefinite", "newton", "programs", "empty", "fixed", "un
 """Names of the counters that are reported."""
 
 
-@dataclass(frozen=True, eq=False)
-class Statistics:
+class Statistics(NamedTuple):
     """Counts and sums of a search; statistics of several searches can be added.
 
     Attributes
@@ -95,14 +95,13 @@ class Statistics:
         ahead, looks = np.zeros((2, units))
         return cls(ahead, looks, np.zeros((size, size)), np.zeros((units, size)))
 
-    def __add__(self, other: Statistics) -> Statistics:
-        names = [item.name for item in fields(self)]
-        return Statistics(**{name: getattr(self, name) + getattr(other, name) for name in names})
+    def plus(self, other: Statistics) -> Statistics:
+        """Return the sum of both."""
+        return Statistics(*map(operator.add, self, other))
 
     def since(self, before: Statistics) -> Statistics:
         """Return the increment since `before`."""
-        names = [item.name for item in fields(self)]
-        return Statistics(**{name: getattr(self, name) - getattr(before, name) for name in names})
+        return Statistics(*map(operator.sub, self, before))
 
     @property
     def counters(self) -> dict[str, int]:
@@ -111,21 +110,21 @@ class Statistics:
 
     def counting(self, **more: int) -> Statistics:
         """Return the statistics with some counts increased."""
-        return replace(self, **{name: getattr(self, name) + count for name, count in more.items()})
+        return self._replace(**{name: getattr(self, name) + count for name, count in more.items()})
 
     def observe(self, units: npt.NDArray[np.int64], ahead: FloatArray) -> Statistics:
         """Add the look-aheads of a node's unstable units."""
         sums, looks = self.ahead.copy(), self.looks.copy()
         sums[units] += ahead
         looks[units] += 1
-        return replace(self, ahead=sums, looks=looks)
+        return self._replace(ahead=sums, looks=looks)
 
     def learn(self, unit: int, features: FloatArray, score: float) -> Statistics:
         """Add the score of a split on a unit."""
         row = np.append(features, np.log(score))
         splits = self.splits.copy()
         splits[unit] += row
-        return replace(self, products=self.products + row[:, None] * row, splits=splits)
+        return self._replace(products=self.products + row[:, None] * row, splits=splits)
 
     @property
     def average_ahead(self) -> FloatArray:

@@ -6,7 +6,7 @@ It returns bounds with the multipliers that prove them, and decides units by the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,8 +25,7 @@ Seen = tuple[BoolArray, BoolArray]
 """Units that are inactive, and units that are active, at known points."""
 
 
-@dataclass(frozen=True, eq=False)
-class Ascended:
+class Ascended(NamedTuple):
     """Bounds of pre-activations of some nodes, found by dual ascent.
 
     Attributes
