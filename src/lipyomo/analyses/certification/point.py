@@ -278,7 +278,7 @@ class _Decision:
         quick = tuple(takewhile(("global", "margins").__contains__, self.methods))
         certified, method = self._certify(radius, quick)
         if settings.radii or not certified:
-            self._take(find_example(self.classifier, self.x, self.label, radius, rng))
+            self._take(find_example(self.classifier, self.x, self.label, radius, rng, self.clock))
         if not certified:
             certified, method = self._certify(radius, self.methods[len(quick) :])
         basis: str | None = PROVED
@@ -334,7 +334,7 @@ class _Decision:
             most = farthest(self.classifier, self.x, far)
             if self.example is None and far < most:  # the search takes long without one
                 rng = np.random.default_rng(settings.seed)
-                self._take(find_example(self.classifier, self.x, self.label, far, rng))
+                self._take(find_example(self.classifier, self.x, self.label, far, rng, self.clock))
         few = RADIUS_NODES if radius is None and not settings.exact else None
         certified = max(self.inner, min(self.constants.safe, most))
         found = smallest_perturbation(
@@ -415,7 +415,7 @@ class _Decision:
             )
             point = least.point
             if point is not None and self.classifier.predict(point[None])[0] != self.label:
-                self._take(pulled(self.classifier, self.x, self.label, point))
+                self._take(pulled(self.classifier, self.x, self.label, point[None]))
                 if self._refuted(radius):
                     return None
             if not least.bound > 0:

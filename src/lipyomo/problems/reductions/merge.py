@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import TypeAlias
 from weakref import WeakSet
 
@@ -398,7 +399,18 @@ def exactly(network: Network, domain: Domain, kept: BoolArray | None = None) -> 
 
     Inputs that are `kept`, shape (d,), are not eliminated.
     """
-    frozen = domain.frozen if kept is None else domain.frozen & ~kept
+    if kept is None:
+        return _exactly(network, domain)
+    return _without(network, domain, domain.frozen & ~kept)
+
+
+@lru_cache(maxsize=2)  # constants and values of one network are often asked about in turn
+def _exactly(network: Network, domain: Domain) -> Reduction:
+    return _without(network, domain, domain.frozen)
+
+
+def _without(network: Network, domain: Domain, frozen: BoolArray) -> Reduction:
+    """Eliminate frozen inputs (d,), fuse and merge."""
     found = freeze(network, frozen, np.where(frozen, domain.upper, 0.0))
     found = found.then(fuse(found.network))
     return found.then(merge(found.network))
