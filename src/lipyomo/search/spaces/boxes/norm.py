@@ -9,6 +9,7 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
+from lipyomo.base.numerics.rounding import UNDERFLOW
 from lipyomo.primal.regions.witness import make_witness
 from lipyomo.search.engine.protocol import Incumbent, OnRootProgress
 from lipyomo.search.spaces.boxes.ascent import ascended
@@ -20,6 +21,9 @@ from lipyomo.search.spaces.boxes.relaxing.relax import relaxed
 from lipyomo.search.spaces.boxes.values import slopes_at
 from lipyomo.search.spaces.boxes.wide.chords import with_chords
 from lipyomo.search.spaces.bundle import joined
+
+FEW = 8
+"""Number of points whose evaluation tells for how many there is time."""
 
 
 class Norm(Objective[BoxQuestion]):
@@ -78,20 +82,21 @@ class Norm(Objective[BoxQuestion]):
             return self.whole().take(slice(0, 0)), max(0.0, float(bounds.max()))
         whole, cutoff = self._bounded(self.whole(), clock), self.cutoff(best.value)
         on_progress(upper=max(whole.bound, 0.0))
-        if whole.bound > cutoff:  # deep networks of few inputs need it as much as wide ones
+        if whole.bound > cutoff and not clock.expired:
+            # deep networks of few inputs need it as much as wide ones
             whole = self._lowered(whole, cutoff, clock, on_progress)
         return whole, 0.0
 
     def _bounded(self, whole: Boxes, clock: Clock) -> Boxes:
         """Bound the root's boxes, twice, since the first time decides signs.
 
-        Boxes for which there is no time keep their infinite bounds.
+        Boxes for which there is no time keep their infinite bounds; the cascade's bound holds then.
         """
         context, found = self.context, []
         decides = 8 * context.inputs**2 <= context.params.bundle_bytes
         for at in range(0, len(whole), context.batches.chunk):
             part = whole.take(slice(at, at + context.batches.chunk))
-            if at == 0 or not clock.expired:
+            if not clock.expired:
                 part = bounded(context, part, -math.inf, decide=decides).boxes
             if not clock.expired:
                 part = bounded(context, part, -math.inf).boxes
@@ -178,7 +183,7 @@ class Norm(Objective[BoxQuestion]):
 
     def _ascended(self, best: Incumbent, points: FloatArray, clock: Clock) -> Incumbent:
         """Ascend from the best of some points, and return the new incumbent."""
-        context = self.context
+        context, points = self.context, self._affordable(points, clock)
         values = self.values(points)
         starts = points[np.argsort(-values)[: context.params.starts]]
         worth = self.cutoff(best.value)
@@ -193,6 +198,15 @@ class Norm(Objective[BoxQuestion]):
             if after is not best:
                 return after
         return best
+
+    def _affordable(self, points: FloatArray, clock: Clock) -> FloatArray:
+        """Return the first of some points, as many as can be evaluated in the time left."""
+        if math.isinf(clock.left):
+            return points
+        began = clock.seconds
+        self.values(points[:FEW])
+        fit = clock.left * FEW / max(clock.seconds - began, UNDERFLOW)
+        return points[: max(1, int(min(fit, len(points))))]
 
     def given(self, point: FloatArray) -> FloatArray:
         """See `Objective`."""
