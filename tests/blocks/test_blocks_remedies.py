@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import warnings
 
+import numpy as np
 import pyomo.environ as pyo
 import pytest
 from pyomo_models import best, model_of
 
-from lipyomo import Box
+from lipyomo import Box, Network, value_range
 from lipyomo.base.errors import BoundsMissing, ProblemError
 from lipyomo.blocks import (
-    LargeBoundsWarning,
     LipschitzBlock,
     NormBlock,
     OneSidedWarning,
     ReluNetworkBlock,
+    ToleranceWarning,
     UpperLipschitzBlock,
 )
 from networks import random_network
@@ -63,13 +64,47 @@ def test_bounds_at_which_tolerances_of_solvers_are_large(formulation):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         m.net = ReluNetworkBlock(NETWORK, m.x, formulation=formulation)
-    told = [str(one.message) for one in caught if one.category is LargeBoundsWarning]
+    told = [str(one.message) for one in caught if one.category is ToleranceWarning]
     assert len(told) == (formulation != "sos1")
     assert all("block 'net'" in text for text in told)
     m.del_component(m.net)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         m.net = ReluNetworkBlock(NETWORK, m.x, formulation=formulation, domain=Box(-1, 1, 2))
+
+
+@pytest.mark.parametrize("name", ["appsi_highs", "cbc", "gurobi_direct", "cplex_direct"])
+@pytest.mark.parametrize("power", [-30, -24, -20, 0, 6])
+def test_layers_whose_sizes_are_those_of_tolerances(name, power):
+    """Solvers are wrong by up to a factor of two where a layer is tiny, and a warning says so."""
+    rng, scale = np.random.default_rng(3), 2.0**power
+    weights = [scale * rng.standard_normal((6, 2)), rng.standard_normal((1, 6)) / scale]
+    network = Network.from_arrays(weights, [scale * 0.3 * rng.standard_normal(6), [0.0]])
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var([0, 1], bounds=(-1, 1))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        m.net = ReluNetworkBlock(network, m.x)
+    told = [str(one.message) for one in caught if one.category is ToleranceWarning]
+    assert len(told) == (power < -17)
+    assert all("hidden layer 0 are at most" in text for text in told)
+    solver = pyo.SolverFactory(name)
+    if told or not solver.available(exception_flag=False):
+        return
+    m.goal = pyo.Objective(expr=m.net.outputs[0], sense=pyo.maximize)
+    solver.solve(m)
+    most = value_range(network, Box(-1, 1, 2)).high
+    assert pyo.value(m.goal) == pytest.approx(most[0], rel=1e-5)
+
+
+def test_small_units_beside_large_ones_are_no_reason_to_warn():
+    """An open unit whose range is tiny adds as little to the outputs."""
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var([0], bounds=(-1, 1))
+    network = Network.from_arrays([[[1e-9], [1.0]], [[1.0, 1.0]]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        m.net = ReluNetworkBlock(network, m.x)
 
 
 def test_a_lipschitz_block_that_is_minimised():

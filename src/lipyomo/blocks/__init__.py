@@ -12,7 +12,7 @@ from lipyomo.blocks.handle import NetworkBlock, add_network
 from lipyomo.blocks.ideal_cuts import add_ideal_cuts
 from lipyomo.blocks.lipschitz import LipschitzBlock
 from lipyomo.blocks.norm import NormBlock
-from lipyomo.blocks.relu import LargeBoundsWarning, ReluNetworkBlock
+from lipyomo.blocks.relu import ReluNetworkBlock, ToleranceWarning
 from lipyomo.blocks.smooth import SmoothNetworkBlock
 from lipyomo.blocks.tangent import TangentBlock
 from lipyomo.blocks.upper import UpperLipschitzBlock
@@ -25,7 +25,6 @@ __all__ = [
     "DualBallBlock",
     "FixedInputWarning",
     "GradientBlock",
-    "LargeBoundsWarning",
     "LipschitzBlock",
     "NetworkBlock",
     "NetworkGreyBox",
@@ -35,6 +34,7 @@ __all__ = [
     "Scaling",
     "SmoothNetworkBlock",
     "TangentBlock",
+    "ToleranceWarning",
     "UpperLipschitzBlock",
     "add_ideal_cuts",
     "add_network",

@@ -10,8 +10,8 @@ from lipyomo.blocks.handle import add_network as add_network
 from lipyomo.blocks.ideal_cuts import add_ideal_cuts as add_ideal_cuts
 from lipyomo.blocks.lipschitz import LipschitzBlockData
 from lipyomo.blocks.norm import NormBlockData
-from lipyomo.blocks.relu import LargeBoundsWarning as LargeBoundsWarning
 from lipyomo.blocks.relu import ReluNetworkBlockData
+from lipyomo.blocks.relu import ToleranceWarning as ToleranceWarning
 from lipyomo.blocks.smooth import SmoothNetworkBlockData
 from lipyomo.blocks.tangent import TangentBlockData
 from lipyomo.blocks.typed import Members

@@ -37,11 +37,14 @@ from lipyomo.networks.phases import OPEN, RIGHT
 LARGE = 1e6
 """Size of a pre-activation at which tolerances of solvers for switches, 1e-6 to 1e-5, are units."""
 
+SMALL = 1e-5
+"""Size of all pre-activations of a layer at which tolerances of rows, up to 1e-6, are a tenth."""
+
 RELAXATIONS = ("ascent", "linear", "interval", "lp", "auto")
 
 
-class LargeBoundsWarning(UserWarning):
-    """Pre-activations may be so large that tolerances of solvers make their answers wrong."""
+class ToleranceWarning(UserWarning):
+    """Pre-activations are so large, or so small, that tolerances of solvers make answers wrong."""
 
 
 @formulation_block(PlaceOptions)
@@ -123,8 +126,9 @@ class ReluNetworkBlockData(ForwardBlockData):
 
         Warns
         -----
-        LargeBoundsWarning
-            If bounds of pre-activations are so large that solvers may answer wrongly.
+        ToleranceWarning
+            If bounds of pre-activations are so large, or those of a layer so small, that solvers
+            may answer wrongly.
 
         Raises
         ------
@@ -143,24 +147,34 @@ class ReluNetworkBlockData(ForwardBlockData):
         values = values or formulation != "bigm" or outputs is not None
         self._bound(net, region, bounds)
         self._add_all(net, region.variables, outputs, values)
-        largest = self._largest(net) if values and formulation not in WITHOUT_SWITCH else 0.0
-        if largest >= LARGE:
+        strange = self._strange_size(net) if values and formulation not in WITHOUT_SWITCH else ""
+        if strange:
             warn_caller(
-                f"block '{self.name}': a unit's pre-activation may be {largest:.1e} in size, so "
-                "that tolerances of solvers can make their answers wrong.  Remedy: narrower bounds "
-                "of the inputs",
-                LargeBoundsWarning,
+                f"block '{self.name}': {strange}, so that tolerances of solvers can make their "
+                "answers wrong",
+                ToleranceWarning,
             )
 
-    def _largest(self, network: Network) -> float:
-        """Return the largest size of a pre-activation that a switch is tied to."""
+    def _strange_size(self, network: Network) -> str:
+        """Return which pre-activations with switches are too large, or small, for tolerances."""
         known = self.layer_bounds
         sides = zip(network.hidden, known.phases, known.lower, known.upper, strict=True)
-        found = [
-            np.maximum(-low, high)[layer.kinked & (phases == OPEN)]
-            for layer, phases, low, high in sides
-        ]
-        return float(np.concatenate([np.zeros(1), *found]).max())
+        for i, (layer, phases, low, high) in enumerate(sides):
+            sizes = np.maximum(-low, high)
+            switched = sizes[layer.kinked & (phases == OPEN)].max(initial=0.0)
+            if switched >= LARGE:
+                return (
+                    f"a pre-activation of hidden layer {i} may be {switched:.1e} in size (remedy: "
+                    "narrower bounds of the inputs)"
+                )
+            most = sizes[layer.kinked].max(initial=0.0)
+            if switched > 0.0 and most <= SMALL:
+                return (
+                    f"the pre-activations of hidden layer {i} are at most {most:.1e} in size "
+                    "(remedy: multiply its weights and biases, and divide the weights of the next "
+                    "layer, by a power of two)"
+                )
+        return ""
 
     # -- for derivative blocks ---------------------------------------------------------------------
 
