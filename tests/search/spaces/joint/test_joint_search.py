@@ -12,6 +12,7 @@ import lipyomo
 from lipyomo import Polytope, ball
 from lipyomo.base.clock import Clock
 from lipyomo.base.system.parallel import InlineExecutor
+from lipyomo.networks.phases import OPEN
 from lipyomo.problems.domains import Box, Domain
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Status
@@ -31,8 +32,10 @@ from lipyomo.search.spaces.joint.adaptive import (
 from lipyomo.search.spaces.joint.bound import bounded_pairs
 from lipyomo.search.spaces.joint.close import closing
 from lipyomo.search.spaces.joint.context import PARAMS, JointBoxes, JointContext, Params
+from lipyomo.search.spaces.joint.handover import as_nodes, handed_over
 from lipyomo.search.spaces.joint.pipeline import BoxesOrNode, JointPipeline
-from lipyomo.search.spaces.joint.trial import Course, Race, Trial, by_boxes, tried
+from lipyomo.search.spaces.joint.trial import Course, Race, Trial, by_boxes, soon_closed, tried
+from lipyomo.search.spaces.phases.node import Split
 from lipyomo.search.spaces.phases.pipeline import pipeline_for
 from networks import DEGENERATE, integer_network, mixed_network, random_network
 from oracle import exact_constant
@@ -130,9 +133,9 @@ def test_boxes_that_take_over_find_the_same(
 ) -> None:
     taken = []
 
-    def won(race: Race, top: float, best: Incumbent) -> Trial:
+    def won(race: Race, top: float, best: Incumbent, nodes: int) -> Trial:
         taken.append(top)
-        return tried(race.context, race.space, best, Clock())
+        return tried(race.context, race.space, best, Clock(), most=SOME.trial)
 
     monkeypatch.setattr(Race, "won", won)
     problem = LipschitzProblem(random_network(seed, (4, 6, 5, 2)), Box(-1, 1, 4), "linf", "linf")
@@ -146,6 +149,80 @@ def test_boxes_that_take_over_find_the_same(
         assert found.complete
         assert found.upper <= truth * (1 + 1e-6)
         assert taken  # boxes took over
+
+
+@pytest.mark.parametrize(
+    ("sizes", "bias", "norms"),
+    [
+        ((1, 24, 24, 2), 0.5, ("linf", "linf")),
+        ((2, 20, 20, 2), 0.5, ("l1", "l1")),
+        ((2, 16, 16, 16, 1), 0.5, ("linf", "l1")),
+        ((3, 16, 16, 2), 0.5, ("linf", "linf")),
+        ((1, 12, 12, 2), 0.0, ("linf", "linf")),
+        ((2, 8, 8, 2), 0.0, ("l1", "linf")),
+        ((3, 6, 6, 2), 0.0, ("linf", "linf")),
+    ],
+)
+def test_few_inputs_are_closed_by_boxes_early(
+    sizes: tuple[int, ...], bias: float, norms: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = []
+    closed_early = Race._closed_early
+
+    def looked(race: Race, best: Incumbent) -> Trial | None:
+        taken.append(closed_early(race, best))
+        return taken[-1]
+
+    monkeypatch.setattr(Race, "_closed_early", looked)
+    problem = LipschitzProblem(random_network(3, sizes, bias=bias), Box(-1, 1, sizes[0]), *norms)
+    cascade = Cascade(problem, preactivation_bounds(problem.network, problem.domain))
+    cascade.run(QUICK)
+    alone = Engine(pipeline_for(problem, Settings(), None, cascade), Clock()).run()
+    check(problem, PARAMS._replace(early_nodes=1), alone.best.value)
+    assert taken
+    assert bias == 0.0 or taken[-1] is not None  # all kinks meet in a point
+
+
+@pytest.mark.parametrize("name", DEGENERATE)
+def test_degenerate_networks_are_closed_by_boxes_alone(name: str) -> None:
+    case = DEGENERATE[name]()
+    problem = LipschitzProblem(case.network, case.domain).reduced.problem
+    context = JointContext.of(problem)
+    if context is None or not problem.domain.is_box:
+        pytest.skip("not for boxes")
+    truth = case.constant if case.constant is not None else exact_constant(problem)
+    cascade = Cascade(problem, preactivation_bounds(problem.network, problem.domain))
+    beside = pipeline_for(problem, Settings(), None, cascade)
+    found = soon_closed(context, beside.context, beside.best, Clock(), 512)
+    assert truth * (1 - 1e-9) <= found.bound
+    assert found.best.value <= truth * (1 + 1e-9)
+    assert found.bisected <= 512
+
+
+def test_boxes_that_stay_far_above_the_cutoff_are_left() -> None:
+    problem = LipschitzProblem(random_network(0, (4, *[8] * 6, 2)), Box(-8, 8, 4), "linf", "linf")
+    context = JointContext.of(problem)
+    assert context is not None
+    cascade = Cascade(problem, preactivation_bounds(problem.network, problem.domain))
+    beside = pipeline_for(problem, Settings(), None, cascade)
+    assert soon_closed(context, beside.context, beside.best, Clock(), 2048).bisected <= 128
+
+
+def test_nodes_that_were_boxes_are_told_from_all_others() -> None:
+    problem = LipschitzProblem(random_network(1, (2, 5, 4, 2)), Box([0.0, -1.0], [1.0, 1.0]))
+    context = JointContext.of(problem)
+    assert context is not None
+    cascade = Cascade(problem, preactivation_bounds(problem.network, problem.domain))
+    space = pipeline_for(problem, Settings(), None, cascade).context
+    ends = np.array([[0.0, -1.0]]), np.array([[0.5, 0.0]])
+    boxes = replace(context.whole(), low=ends[0], high=ends[1])
+    (node,) = as_nodes(context, space, bounded_pairs(context, boxes, 0.0), 0.0, [{}])
+    unit = int(np.flatnonzero(node.phases == OPEN)[0])
+    halves = (Split(0, None, (0.0, 0.5)), Split(1, None, (-1.0, 0.0)))
+    others = [node._replace(trail=trail) for trail in ((), halves, (Split(0, 1), *halves))]
+    parts = node.sides(unit)
+    kept = handed_over(context, [node, *others, *parts])
+    assert [*map(id, kept)] == [*map(id, (node, *parts))]
 
 
 def test_a_gap_falls_by_as_much_whenever_the_time_doubles() -> None:

@@ -7,7 +7,7 @@ search over phases.  How far above it they may be is adapted to how many of them
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -117,15 +117,6 @@ def adapted(reach: float, tried: int, met: int) -> float:
     share = (3.0 * met - tried) / tried
     moved = (reach - 1.0) * math.exp(share * tried / (tried + 4.0))
     return 1.0 + min(max(moved, 0.01), 15.0)
-
-
-def handed_over(nodes: Sequence[PhaseNode], inputs: int) -> tuple[PhaseNode, ...]:
-    """Return the nodes that were boxes of this many inputs, as their splits show."""
-    return tuple(
-        node
-        for node in nodes
-        if len(node.trail) >= inputs and all(split.phase is None for split in node.trail[:inputs])
-    )
 
 
 def counted(task: PhaseTask, outcome: Outcome[Any]) -> Outcome[Any]:

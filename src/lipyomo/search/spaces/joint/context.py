@@ -120,6 +120,12 @@ class Params(NamedTuple):
         in a point stay unstable in some box however often it is bisected.
     trial : int
         The number of boxes that are bounded before a choice is made.
+    early, early_nodes : int
+        The largest number of boxes that are bisected by the first early look beside a search over
+        phases, and after how many nodes of this search it comes.
+    early_inputs : int
+        The largest number of inputs for which there are early looks: with more, and with Euclidean
+        norms, boxes are seldom closed so soon.
     pause : float
         Seconds of the search over phases before boxes are first tried beside it, times the number
         of bundles that bisecting every edge once yields: fewer boxes give no information.
@@ -150,6 +156,9 @@ class Params(NamedTuple):
     compared: bool = True
     least_width: float = 2.0**-10
     trial: int = 256
+    early: int = 4096
+    early_nodes: int = 16
+    early_inputs: int = 3
     pause: float = 1.0
     share: float = 0.1
     ahead: float = 8.0

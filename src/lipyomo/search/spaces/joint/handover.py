@@ -52,6 +52,7 @@ def as_nodes(
     bounds = context.of_targets(boxes.pairs)
     columns = 0 if space.ascent is None else space.ascent.columns
     none = np.zeros(0, dtype=np.intp), np.zeros((0, columns), dtype=np.float16)
+    first = _first_split(context)
     nodes = []
     for k in range(len(boxes)):
         targets = np.flatnonzero(bounds[k] > cutoff)
@@ -70,7 +71,19 @@ def as_nodes(
                 certificates=certificates[k],
                 warm_start=WarmStart(known[k], *none),
                 dropped=float(bounds[k].max(where=bounds[k] <= cutoff, initial=0.0)),
-                trail=tuple(Split(j, None, end) for j, end in enumerate(ends)),
+                trail=(first, *(Split(j, None, end) for j, end in enumerate(ends))),
             )
         )
     return nodes
+
+
+def handed_over(context: JointContext, nodes: Sequence[PhaseNode]) -> tuple[PhaseNode, ...]:
+    """Return the nodes that were boxes, or are parts of such nodes."""
+    first = _first_split(context)
+    return tuple(node for node in nodes if node.trail[:1] == (first,))
+
+
+def _first_split(context: JointContext) -> Split:
+    """Return what the trails of boxes begin with: all of an input's interval, which is no split."""
+    domain = context.problem.domain
+    return Split(0, None, (float(domain.lower[0]), float(domain.upper[0])))

@@ -18,6 +18,7 @@ from lipyomo.base.clock import Clock
 from lipyomo.relaxations.cascade import Cascade
 from lipyomo.relaxations.semidefinite.choice import root_cost
 from lipyomo.search.engine.protocol import (
+    NODES,
     Incumbent,
     OnRootProgress,
     Outcome,
@@ -26,11 +27,20 @@ from lipyomo.search.engine.protocol import (
     Root,
 )
 from lipyomo.search.spaces.bundle import joined
-from lipyomo.search.spaces.joint.adaptive import BoxesOrNode, NearCutoff, counted, handed_over
+from lipyomo.search.spaces.joint.adaptive import BoxesOrNode, NearCutoff, counted
 from lipyomo.search.spaces.joint.beside import JointTask, WithBoxes, gone_on, parted
 from lipyomo.search.spaces.joint.context import JointBoxes, JointContext
 from lipyomo.search.spaces.joint.halve import halved_in_turn
-from lipyomo.search.spaces.joint.trial import Race, Trial, best_sampled, by_boxes, tried
+from lipyomo.search.spaces.joint.handover import handed_over
+from lipyomo.search.spaces.joint.trial import (
+    LATER,
+    Race,
+    Trial,
+    best_sampled,
+    by_boxes,
+    soon_closed,
+    tried,
+)
 from lipyomo.search.spaces.phases.context import PhaseQuestion
 from lipyomo.search.spaces.phases.pipeline import PhasePipeline, PhaseTask
 
@@ -77,14 +87,14 @@ class JointPipeline(WithBoxes[PhasePipeline]):
     def root(self, clock: Clock, on_progress: OnRootProgress) -> Root[BoxesOrNode]:
         """See `lipyomo.search.engine.protocol.Pipeline`.
 
-        If the bound of the root node of the search over phases is cheap and may be useful, boxes
-        have to reach a smaller bound than it, and than the search over phases in the same time.
-        Otherwise they have to close half of the gap that bounds by substitution leave, in
-        logarithms.  If the bound is not far above the incumbent, the search over phases is chosen,
-        and boxes are tried beside it from time to time.  It is also chosen for balls and polytopes,
-        unless bounds by substitution are useless: boxes gain less there, as they also cover points
-        outside.  The same goes for Euclidean norms, for which semidefinite bounds are better.  If
-        proving a bound is enough, boxes alone are tried first.
+        If the bound of the root node of the search over phases is cheap, boxes have to reach a
+        smaller bound than it, and than the search over phases in the same time, unless this has
+        closed half of its parts by then.  Otherwise they have to close half of the gap that bounds
+        by substitution leave, in logarithms.  If the bound is not far above the incumbent, the
+        search over phases is chosen, and boxes are tried beside it from time to time.  It is also
+        chosen for balls and polytopes, unless bounds by substitution are useless: boxes gain less
+        there, as they also cover points outside.  The same goes for Euclidean norms, for which
+        semidefinite bounds are better.  If proving a bound is enough, boxes alone are tried first.
         """
         assert self._cascade is not None
         beside, whole, params = self._beside, self._cascade.value, self._context.params
@@ -101,7 +111,7 @@ class JointPipeline(WithBoxes[PhasePipeline]):
         hopeless = params.hopeless * self.cutoff(seen)
         if params.compared and whole <= hopeless and (euclidean or not on_box):
             return cast("Root[BoxesOrNode]", beside.root(clock, on_progress))
-        if self._is_short and (whole <= hopeless or not params.compared):
+        if self._is_short:
             found = beside.root(clock, on_progress)
             waiting = [*found.outcome.children, *found.outcome.returned]
             if not waiting:
@@ -111,7 +121,7 @@ class JointPipeline(WithBoxes[PhasePipeline]):
         if self._is_near(whole, beside.best.value) or clock.expired:
             return self._root(found, None, clock, on_progress)
         work = clock.working()
-        trial = tried(self._context, beside.context, beside.best, clock.part())
+        trial = tried(self._context, beside.context, beside.best, clock.part(), most=params.trial)
         took = work.seconds
         goal = whole
         if found is None:
@@ -122,11 +132,16 @@ class JointPipeline(WithBoxes[PhasePipeline]):
             found = found._replace(outcome=on)
             top = max((node.bound for node in on.children), default=-math.inf)
             lost = top <= max(trial.bound, self.cutoff(beside.best.value))
+            lost = lost or 2 * len(on.children) <= on.counters.get(NODES, 0)
         if lost and params.compared:
             return self._root(found, trial, clock, on_progress)
+        most = LATER * params.early
+        trial = soon_closed(self._context, beside.context, trial.best, clock.part(), most, trial)
         if trial.best.point is not None:
             beside.points.challenge(trial.best.point)
-        best = beside.improve(FIRST_IMPROVEMENT, [], clock, self._starts(trial.boxes))
+        best = beside.best
+        if len(trial.boxes):
+            best = beside.improve(FIRST_IMPROVEMENT, [], clock, self._starts(trial.boxes))
         on_progress(upper=min(trial.bound, proved), best=best)
         return Root(replace(trial.outcome(params.bundle), best=beside.best))
 
@@ -138,12 +153,10 @@ class JointPipeline(WithBoxes[PhasePipeline]):
         on_progress: OnRootProgress,
     ) -> Root[BoxesOrNode]:
         """Start the search over phases, whose root may be known, with boxes beside it."""
-        context, space, work = self._context, self._beside.context, clock.working()
+        context, work = self._context, clock.working()
         root = found or cast("Root[BoxesOrNode]", self._beside.root(clock, on_progress))
-        # boxes are recognised by their splits, the first of which are of all inputs
-        separable = context.problem.network.input_dim > space.params.box_inputs
         waiting = [*root.outcome.children, *root.outcome.returned]
-        if context.params.compared and separable and waiting:
+        if context.params.compared and waiting:
             whole = max(node.bound for node in waiting)
             self._race = Race(context, self._beside.context, whole, trial, clock, work)
         return root
@@ -189,14 +202,17 @@ class JointPipeline(WithBoxes[PhasePipeline]):
 
     def _raced(self, outcome: Outcome[BoxesOrNode]) -> Outcome[BoxesOrNode]:
         """Replace the nodes of an outcome by boxes that cover the domain, if they are ahead."""
-        trial = None if self._race is None else self._race.won(self._top, self._beside.best)
+        if self._race is None:
+            return outcome
+        nodes = outcome.counters.get(NODES, 0)
+        trial = self._race.won(self._top, self._beside.best, nodes)
         if trial is None:
             return outcome
-        assert self._race is not None
         if trial.best.point is not None:
             self._beside.points.challenge(trial.best.point)
-        starts = self._starts(trial.boxes)
-        self._beside.improve(FIRST_IMPROVEMENT, [], self._race.clock, starts)
+        if len(trial.boxes):
+            starts = self._starts(trial.boxes)
+            self._beside.improve(FIRST_IMPROVEMENT, [], self._race.clock, starts)
         self._improved_at = self._effort
         self._race, self._replaced = None, True
         own: Outcome[BoxesOrNode] = trial.outcome(self._context.params.bundle)
@@ -207,7 +223,7 @@ class JointPipeline(WithBoxes[PhasePipeline]):
         """Separate boxes from nodes, without the nodes of a search that boxes have replaced."""
         boxes, others = parted(nodes)
         if self._replaced:
-            others = handed_over(others, self._context.problem.network.input_dim)
+            others = handed_over(self._context, others)
         return boxes, others
 
     def improve(
