@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from onnx import helper
 from onnx_builder import agrees, model, one
 
+import lipyomo
+from lipyomo import Box, LipschitzProblem, Status
 from lipyomo.base.errors import ImportRefused
 from lipyomo.formats.onnx import from_model
 
@@ -50,6 +52,56 @@ UNITS = {
         24,
     ),
 }
+
+
+FAR_AWAY = 2.0**40
+
+LIMITS = {
+    "min": [helper.make_node("Min", ["x", "c"], ["y"])],
+    "min-first": [helper.make_node("Min", ["c", "x"], ["y"])],
+    "max": [
+        helper.make_node("Neg", ["c"], ["d"]),
+        helper.make_node("Max", ["x", "d"], ["y"]),
+    ],
+    "clip": [
+        helper.make_node("Neg", ["c"], ["d"]),
+        helper.make_node("Clip", ["x", "d", "c"], ["y"]),
+    ],
+    "where": [
+        helper.make_node("Less", ["x", "c"], ["b"]),
+        helper.make_node("Where", ["b", "x", "c"], ["y"]),
+    ],
+}
+"""Limits at which nothing happens in practice, as Keras and PyTorch have them against zeros."""
+
+
+@pytest.mark.parametrize("case", LIMITS)
+def test_limits_that_are_far_away_round_nothing(case: str) -> None:
+    """They were subtracted and added again, which rounded values of size one by 1e-4."""
+    proto = model(LIMITS[case], [1, 3], {"c": np.array(FAR_AWAY)})
+    network, points = from_model(proto), np.random.default_rng(0).uniform(-9, 9, (20, 3))
+    assert (network(points) == points).all()
+    beyond = np.array([[-3.0 * FAR_AWAY, 3.0 * FAR_AWAY, 1.0]])
+    lower, upper = {"max": (-1, np.inf), "clip": (-1, 1)}.get(case, (-np.inf, 1))
+    assert (network(beyond) == np.clip(beyond, lower * FAR_AWAY, upper * FAR_AWAY)).all()
+
+
+def test_the_constant_of_a_unit_normalisation_is_exact() -> None:
+    """Keras takes the smaller of ``1 / |x|`` and 1e12."""
+    nodes = [
+        helper.make_node("Mul", ["x", "x"], ["xx"]),
+        helper.make_node("ReduceSum", ["xx", "axes"], ["s"], keepdims=1),
+        helper.make_node("Sqrt", ["s"], ["r"]),
+        helper.make_node("Div", ["one", "r"], ["q"]),
+        helper.make_node("Min", ["q", "c"], ["m"]),
+        helper.make_node("Mul", ["x", "m"], ["y"]),
+    ]
+    constants = {"axes": np.array([1]), "one": np.array(1.0), "c": np.array(1e12)}
+    network = from_model(model(nodes, [1, 2], constants))
+    problem = LipschitzProblem(network, Box(1.0, 2.0, 2), "l2", "l2")
+    found = lipyomo.solve(problem)
+    assert found.status is Status.EXACT
+    assert found.upper == pytest.approx(2.0**-0.5, rel=2e-6)  # 1 / |x| at the nearest corner
 
 
 @pytest.mark.parametrize("case", UNITS, ids=str)

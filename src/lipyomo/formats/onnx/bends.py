@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from lipyomo.formats.onnx.graph import GraphNode
 from lipyomo.networks.building.affine import Tensor
-from lipyomo.networks.building.trace import Trace
+from lipyomo.networks.building.trace import FAR, Trace
 
 MOST_BREAKS = 16
 """Limit of breakpoints; activations have at most four."""
@@ -320,12 +320,15 @@ class Bent(NamedTuple):
             return found
 
         x, lines, breaks = self.signal, self.pieces.lines, self.pieces.breaks
-        if len(breaks) == 1:
+        if len(breaks) == 1 and max(abs(breaks[0]), abs(self.pieces.values[0])) <= FAR:
             kink, level = number(breaks[0]), number(self.pieces.values[0])
             slopes = (number(line.slope) for line in lines)
             return trace.unit(x.shift(-kink), *slopes).shift(level)
-        # start from the flattest piece; the units add the changes of slope on both sides of it
-        start = min(range(len(lines)), key=lambda i: abs(lines[i].slope))
+        # start from the flattest piece whose offset hardly rounds; the units add the changes of
+        # slope on both sides of it
+        start = min(
+            range(len(lines)), key=lambda i: (abs(lines[i].offset) > FAR, abs(lines[i].slope))
+        )
         total = x.scale(number(lines[start].slope)).shift(number(lines[start].offset))
         for i, at in enumerate(breaks):
             beyond = x.shift(-number(at))

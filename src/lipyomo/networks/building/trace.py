@@ -30,6 +30,9 @@ UNIT_BYTES = 1500
 SAMPLES = 64
 """Number of such pairs."""
 
+FAR = 2.0**16
+"""Largest kink that is subtracted from a signal and added again, which rounds by 1e-11 at most."""
+
 
 class Trace:
     """The inputs and units so far; `unit` and `smooth` create new units.
@@ -270,22 +273,30 @@ class Trace:
 
         In general it is ``b + relu(a - b)``.  If the variable parts are proportional,
         ``b = s a + c`` (``max(x, 0.1 x)``, ``max(x, -x)``, a constant b), one unit with slopes s
-        and 1 suffices.
+        and 1 suffices, except where its kink is so far away that adding it would round.
         """
         shape = np.broadcast_shapes(a.shape, b.shape)
         a, b = (x.broadcast(shape) for x in (a, b))
         a, b = (x.reshaped((x.size,)) for x in (a, b))
         (slope, kink), (inverse, back) = bend(a, b), bend(b, a)
-        single, swapped = np.isfinite(slope), np.isfinite(inverse)
-        swapped &= ~single
-        parts = [np.flatnonzero(mask) for mask in (single, swapped, ~(single | swapped))]
+        with np.errstate(invalid="ignore"):
+            single = np.isfinite(slope) & (np.abs(kink) <= FAR)
+            swapped = np.isfinite(inverse) & (np.abs(back) <= FAR) & ~single
+        on_a = ~(single | swapped) & (np.abs(b.offset) > FAR)
+        masks = single, swapped, on_a, ~(single | swapped | on_a)
+        parts = [np.flatnonzero(mask) for mask in masks]
         one = self._bent(a.take(parts[0]), slope[parts[0]], kink[parts[0]])
         other = self._bent(b.take(parts[1]), inverse[parts[1]], back[parts[1]])
-        left, right = a.take(parts[2]), b.take(parts[2])
-        two = right + self.relu(left - right)
+        two = [
+            right + self.relu(left - right)
+            for left, right in (
+                (b.take(parts[2]), a.take(parts[2])),
+                (a.take(parts[3]), b.take(parts[3])),
+            )
+        ]
         order = np.empty(a.size, dtype=np.intp)
         order[np.concatenate(parts)] = np.arange(a.size)
-        return stack([one, other, two]).take(order.reshape(shape))
+        return stack([one, other, *two]).take(order.reshape(shape))
 
     def _bent(self, steep: Tensor, slope: FloatArray, kink: FloatArray) -> Tensor:
         """``kink + max(t, slope t)`` for ``t = steep - kink``."""

@@ -43,10 +43,9 @@ def clip_between(
     trace: Trace, x: Tensor, low: float | Array | None, high: float | Array | None
 ) -> Tensor:
     """Return ``min(max(x, low), high)`` by at most two units, one for each finite limit."""
-    if low is not None and np.any(np.isfinite(low)):
-        x = trace.relu(x.shift(-np.asarray(low))).shift(low)
-    if high is not None and np.any(np.isfinite(high)):
-        x = -(trace.relu(-x.shift(-np.asarray(high)))).shift(-np.asarray(high))
+    for limit, join in ((low, trace.maximum), (high, trace.minimum)):
+        if limit is not None and np.any(np.isfinite(limit)):
+            x = join(Tensor.constant(np.asarray(limit, dtype=np.float64)), x)
     return x
 
 
