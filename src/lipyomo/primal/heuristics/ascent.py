@@ -138,7 +138,8 @@ class SmoothAscent:
             scale = np.where(self._free, np.maximum(1.0, np.abs(x)), self._width)
             # at kinks so steep that numbers overflow, the signs can still be used
             uphill = np.nan_to_num(uphill, nan=0.0, posinf=1.0, neginf=-1.0)
-            length = np.abs(uphill).sum(axis=1, keepdims=True)
+            # over the domain's widths, so that ascents do not depend on the units of inputs
+            length = (scale * np.abs(uphill)).sum(axis=1, keepdims=True, dtype=self._kind)
             drift = _MOMENTUM * drift + uphill / np.maximum(length, self._tiny)
             step = (reach * fallen)[:, None] * scale * np.sign(drift)
             x = pulled_inside(self._problem.domain, x + step, x, box)
