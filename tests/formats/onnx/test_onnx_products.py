@@ -41,6 +41,14 @@ def test_reductions(op: str, keepdims: int) -> None:
     agrees(one(op, [2, 3], axes=[1], keepdims=keepdims, opset=11), [2, 3])
 
 
+@pytest.mark.parametrize(("op", "most"), [("Sinh", np.cosh(1.0)), ("Cosh", np.sinh(1.0))])
+def test_hyperbolic_functions(op: str, most: float) -> None:
+    network = agrees(one(op, [1, 3]), [1, 3])
+    found = lipyomo.solve(LipschitzProblem(network, Box(-1, 1, 3), output_norm="linf"))
+    assert found.status == "exact"
+    assert found.upper == pytest.approx(most, rel=2e-6)
+
+
 @pytest.mark.parametrize("exponent", [2.0, 3.0, 1.0, 0.0, 4.0])
 def test_powers(exponent: float) -> None:
     agrees(one("Pow", [1, 3], np.array(exponent)), [1, 3])

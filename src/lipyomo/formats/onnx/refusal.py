@@ -9,7 +9,7 @@ from lipyomo.base.errors import ImportRefused
 from lipyomo.formats.onnx.graph import GraphNode
 
 NONLINEAR = {
-    "Softmax", "LogSoftmax", "Exp", "Log", "Sqrt", "Reciprocal", "Pow", "Tan", "Sinh", "Cosh",
+    "Softmax", "LogSoftmax", "Exp", "Log", "Sqrt", "Reciprocal", "Pow", "Tan",
     "LayerNormalization", "InstanceNormalization", "GroupNormalization", "RMSNormalization",
     "LpNormalization", "LRN", "Normalizer", "LSTM", "GRU", "RNN", "LinearClassifier",
     "ReduceL2", "ReduceSumSquare", "ReduceLogSumExp", "ReduceLogSum",

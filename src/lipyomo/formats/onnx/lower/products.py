@@ -76,6 +76,14 @@ for _operator, _kind in (("Exp", Exp()), ("Log", Log()), ("Sqrt", ROOT)):
     multiplies(_operator)(_unit(_kind))
 
 
+@multiplies("Sinh", "Cosh")
+def hyperbolic(call: Call) -> Value:
+    """Half the sum or the difference of exponentials."""
+    x, sign = call.tensor(0), -1.0 if call.node.op_type == "Sinh" else 1.0
+    up, down = (call.trace.smooth(z, Exp()) for z in (x, -x))
+    return up.scale(0.5) + down.scale(0.5 * sign)
+
+
 @multiplies("Reciprocal")
 def reciprocal(call: Call) -> Value:
     """``1 / x``, as a single power if x is a square root."""
