@@ -56,7 +56,7 @@ class Params(NamedTuple):
     levels: int = 32
     glance: int = 16
     inputs: int = HALVED
-    whole: float = 0.1
+    whole: float = 0.25
     least: int = 64
 
 
