@@ -10,7 +10,7 @@ from lipyomo.base.clock import Clock
 from lipyomo.base.errors import MethodError
 from lipyomo.methods.support import form_fits, joint_first, switched
 from lipyomo.networks.phases import count_open
-from lipyomo.problems.reductions.presolve import presolve
+from lipyomo.problems.reductions.presolve import Presolved, presolve
 from lipyomo.problems.run import Run
 from lipyomo.relaxations.cascade import Cascade
 from lipyomo.relaxations.linear import LayerBounds
@@ -25,6 +25,8 @@ from lipyomo.relaxations.semidefinite.root import (
     semidefinite_targets,
     tighten_root,
 )
+from lipyomo.relaxations.semidefinite.switched_bounds import PartBounds, SwitchedBounder
+from lipyomo.search.spaces.phases.params import Params
 
 
 def run_semidefinite(run: Run, cascade: Cascade, clock: Clock) -> int:
@@ -53,11 +55,13 @@ def run_semidefinite(run: Run, cascade: Cascade, clock: Clock) -> int:
         operator_bound(run, cascade.bounds)
     if (chain is None or chain.untouched) and form_fits(run, cascade.bounds.phases):
         try:
-            root = root_bounds(run, cascade.bounds, cascade)
+            left, root = _presolved_root(run, cascade.bounds, cascade)
         except MethodError as error:
             run.warn(f"{error}: the bound is that of cheaper methods")
         else:
             root = tighten_root(root, cascade, clock, report=run.drop_upper)
+            if _switches_pay(run, left, root, clock):
+                root = _lowered_with_switches(run, left, root, cascade, clock)
             run.drop_upper(root.value)
             steps = root.steps
     cascade.run(("joint",))
@@ -125,10 +129,50 @@ def root_bounds(run: Run, bounds: LayerBounds, cascade: Cascade | None = None) -
     MethodError
         If the dual ball has too many vertices.
     """
+    return _presolved_root(run, bounds, cascade)[1]
+
+
+def _presolved_root(
+    run: Run, bounds: LayerBounds, cascade: Cascade | None
+) -> tuple[Presolved, RootBounds]:
+    """Return the presolved network too; see `root_bounds`."""
     small = switched(run, bounds)
     targets = semidefinite_targets(small)
     known = None if cascade is None else cascade.bounds_of(targets)
     given = small.network, targets.functionals, small.domain, bounds.phases
     left = presolve(*given, small.directions)
     targets = replace(targets, functionals=left.functionals)
-    return RootBounds.of(left.system, targets, left.phases, known, small.output_norm, join=True)
+    norm = small.output_norm
+    return left, RootBounds.of(left.system, targets, left.phases, known, norm, join=True)
+
+
+def _switches_pay(run: Run, left: Presolved, root: RootBounds, clock: Clock) -> bool:
+    """Return whether bounds with switches that depend on the inputs apply, fit, and may gain."""
+    small, units, targets = run.problem.reduced.problem, root.form.units.size, root.targets
+    # slopes of smooth units are not decided by the signs of pre-activations
+    if small.network.smooth or not small.domain.is_bounded:
+        return False
+    if not SwitchedBounder.serves(left.system, targets):
+        return False
+    bounder = SwitchedBounder(left.system, targets, root.bounder)
+    pay = Params().switches_pay(root.cost.full, units)
+    return pay and bounder.fits(clock, units, targets.count)
+
+
+def _lowered_with_switches(
+    run: Run, left: Presolved, root: RootBounds, cascade: Cascade, clock: Clock
+) -> RootBounds:
+    """Lower bounds further by switches that depend on the inputs."""
+    bounds, domain = cascade.bounds, run.problem.reduced.problem.domain
+    known = PartBounds(
+        left.restrict(np.concatenate(bounds.lower), -np.inf),
+        left.restrict(np.concatenate(bounds.upper), np.inf),
+        domain.lower,
+        domain.upper,
+        np.zeros(0, dtype=np.int64),
+        np.zeros(0, dtype=bool),
+    )
+    bounder = SwitchedBounder(left.system, root.targets, root.bounder)
+    every, report = range(root.targets.count), run.drop_upper
+    found = bounder.worst_first(root.form, known, every, root.upper, 0.0, clock, {}, report)
+    return root.with_known(found.bounds)

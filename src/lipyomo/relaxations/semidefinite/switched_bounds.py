@@ -5,14 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
-from lipyomo.base.clock import Clock, seconds_of
+from lipyomo.base.clock import Clock, fits, seconds_of
 from lipyomo.base.numerics.rounding import gamma
 from lipyomo.problems.affine.system import NodeForm, UnitSystem
 from lipyomo.problems.targets import Targets
@@ -103,6 +104,30 @@ class SwitchedMinimum:
         return sum(part.nbytes for part in parts)
 
 
+class LoweredTargets(NamedTuple):
+    """Result of lowering the bounds of several targets.
+
+    Attributes
+    ----------
+    bounds : ndarray, shape (T,)
+        The bounds given, lowered by those proved.
+    minima : mapping of int to SwitchedMinimum
+        Of the targets that were begun or lowered, now or before.
+    lowered : list of int
+        Positions of the targets with a minimum for these units.
+    worst : SwitchedMinimum or None
+        That of the largest bound above the cutoff.
+    solved : int
+        Number of minimisations.
+    """
+
+    bounds: FloatArray
+    minima: Mapping[int, SwitchedMinimum]
+    lowered: list[int]
+    worst: SwitchedMinimum | None
+    solved: int
+
+
 class SwitchedBounder:
     """Bounds of targets on parts of boxes, for the input norm linf.
 
@@ -129,6 +154,14 @@ class SwitchedBounder:
         steps = (MOST + LAST) * STEPS * 10.0 * RANK * units * (d + units)
         proofs = LAST * 16.0 * units**2 * (d + units)
         return seconds_of(0.5 * (steps + proofs))
+
+    def fits(self, clock: Clock, units: int, targets: int) -> bool:
+        """Whether the bounds of so many targets fit into the time left.
+
+        Otherwise their maximum is hardly lowered, and one bound of all targets is worth more.  In a
+        row, bounds take less than half of what is predicted for each.
+        """
+        return fits(0.5 * targets * self.predicted(units), clock.left)
 
     def begun(self, form: NodeForm, known: PartBounds, target: int) -> SwitchedMinimum:
         """Take a target's first steps, whose value estimates its bound; nothing is proved."""
@@ -182,6 +215,61 @@ class SwitchedBounder:
                 [np.zeros(form.units.size)] * 2,
             )
         return SwitchedMinimum(bound, form.units, known.decided, standing, signs, *drops)
+
+    def worst_first(
+        self,
+        form: NodeForm,
+        known: PartBounds,
+        targets: Sequence[int],
+        bounds: FloatArray,
+        cutoff: float,
+        clock: Clock,
+        minima: Mapping[int, SwitchedMinimum],
+        report: Callable[[float], object] = lambda _: None,
+    ) -> LoweredTargets:
+        """Lower the bounds of targets, the largest one first, as far as it decides their maximum.
+
+        Parameters
+        ----------
+        form : NodeForm
+        known : PartBounds
+        targets : sequence of int, length T
+        bounds : ndarray, shape (T,)
+            Their known bounds.
+        cutoff : float
+            Bounds at or below it need not be lowered.
+        clock : Clock
+        minima : mapping of int to SwitchedMinimum
+            Results on a part that contains this one.
+        report : callable, optional
+            Called with a proved bound of all targets whenever it has dropped.
+        """
+        bounds, minima, lowered = bounds.copy(), dict(minima), []
+        worst: SwitchedMinimum | None = None
+        reached, solved, seconds = cutoff, 0, self.predicted(form.units.size)
+        foreseen = bounds.copy()
+        for index, target in enumerate(targets):
+            if bounds[index] > cutoff and target not in minima and clock.fits(seconds):
+                minima[target] = self.begun(form, known, target)
+            if target in minima:
+                foreseen[index] = min(bounds[index], minima[target].standing.value)
+        for index in np.argsort(-foreseen, kind="stable").tolist():
+            if bounds[index] <= reached:
+                continue
+            target = targets[index]
+            found = minima.get(target)
+            if found is None or not (found.off.size and np.array_equal(found.units, form.units)):
+                if not clock.fits(seconds):
+                    break
+                found = self.lowered(form, known, target, reached, clock, found)
+                solved += 1
+            minima[target] = found
+            lowered.append(index)
+            bounds[index] = min(float(bounds[index]), found.bound)
+            if bounds[index] > reached:
+                worst, reached = found, float(bounds[index])
+            report(float(bounds.max()))
+        return LoweredTargets(bounds, minima, lowered, worst, solved)
 
     def _in_reach(self, form: NodeForm, known: PartBounds) -> PartBounds:
         """Drop phases of decided units behind the layer of the last open ones.

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from lipyomo.relaxations.semidefinite.switched_bounds import (
         PartBounds,
         SwitchedBounder,
-        SwitchedMinimum,
     )
 
 
@@ -212,37 +211,18 @@ def bound_switched(
     report : callable, optional
         Called with a proved bound of all targets whenever it has dropped.
     """
-    minima, bounds, proved = dict(node.minima), node.target_bounds.copy(), node.proved.copy()
-    worst: SwitchedMinimum | None = None
-    reached, solved, known, targets = cutoff, 0, _known(node), node.targets.tolist()
-    seconds = bounder.predicted(form.units.size)
-    foreseen = bounds.copy()
-    for index, target in enumerate(targets):
-        if bounds[index] > cutoff and target not in minima and clock.fits(seconds):
-            minima[target] = bounder.begun(form, known, target)
-        if target in minima:
-            foreseen[index] = min(bounds[index], minima[target].standing.value)
-    for index in np.argsort(-foreseen, kind="stable").tolist():
-        if bounds[index] <= reached:
-            continue
-        target = targets[index]
-        found = minima.get(target)
-        if found is None or not (found.off.size and np.array_equal(found.units, form.units)):
-            if not clock.fits(seconds):
-                break
-            found = bounder.lowered(form, known, target, reached, clock, found)
-            solved += 1
-        minima[target] = found
-        bounds[index] = min(float(bounds[index]), found.bound)
-        proved[index] = min(float(proved[index]), found.bound)
-        if bounds[index] > reached:
-            worst, reached = found, float(bounds[index])
-        report(float(bounds.max()))
+    targets = node.targets.tolist()
+    found = bounder.worst_first(
+        form, _known(node), targets, node.target_bounds, cutoff, clock, node.minima, report
+    )
+    bounds, proved, worst = found.bounds, node.proved.copy(), found.worst
+    for index in found.lowered:
+        proved[index] = min(float(proved[index]), found.minima[targets[index]].bound)
     above = [target for target, bound in zip(targets, bounds, strict=True) if bound > cutoff]
-    minima = {target: minima[target] for target in above if target in minima}
+    minima = {target: found.minima[target] for target in above if target in found.minima}
     node = node._replace(target_bounds=bounds, proved=proved, minima=minima)
     ahead = None if worst is None else Ahead(worst.bound, worst.off, worst.on)
-    return BoundedNode(node, ahead, solved)
+    return BoundedNode(node, ahead, found.solved)
 
 
 def _known(node: PhaseNode) -> PartBounds:

@@ -73,8 +73,7 @@ def begin(
         cost = root_cost(
             context.targets, context.system.tangents.input_dim, cascade.bounds.unstable
         )
-        params, many = context.params, cascade.bounds.unstable >= context.params.many
-        if cost.full >= (params.long_root if many else params.switched):
+        if context.params.switches_pay(cost.full, cascade.bounds.unstable):
             context = context.with_switches()
             workspace = workspace._replace(context=context)
         node, root = _descended(workspace, cascade, report, search)
@@ -138,10 +137,11 @@ def _descended(
     if chain is None:
         search()
     cutoff = context.cutoff(points.best.value)
-    form = root.form
-    if context.switches is not None and form.units.size:
+    form, switches = root.form, context.switches
+    above = int((root.upper > cutoff).sum())
+    if switches is not None and form.units.size and switches.fits(clock, form.units.size, above):
         node = node._replace(proved=root.upper, target_bounds=root.upper)
-        found = bound_switched(context.switches, node, form, cutoff, clock, report)
+        found = bound_switched(switches, node, form, cutoff, clock, report)
         return found.node, None
     root = tighten_root(root, cascade, clock, report, cutoff)
     node = node._replace(target_bounds=root.upper)
