@@ -7,8 +7,8 @@ import pytest
 
 from lipyomo import Box, LipschitzProblem, Network, solve
 from lipyomo.base.clock import Clock
+from lipyomo.methods import semidefinite
 from lipyomo.relaxations.semidefinite.switched_bounds import LoweredTargets, SwitchedBounder
-from lipyomo.search.spaces.phases.params import Params
 from networks import random_network
 
 
@@ -22,7 +22,7 @@ def always(monkeypatch: pytest.MonkeyPatch) -> list[LoweredTargets]:
         found.append(inner(*given))  # type: ignore[arg-type]
         return found[-1]
 
-    monkeypatch.setattr(Params, "switches_pay", lambda *_: True)
+    monkeypatch.setattr(semidefinite, "switches_pay", lambda *_: True)
     monkeypatch.setattr(SwitchedBounder, "worst_first", seen)
     return found
 
@@ -36,7 +36,7 @@ def test_sdp_with_switches_is_above_the_constant(seed: int, always: list[Lowered
     assert len(always) == 1
     always.clear()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Params, "switches_pay", lambda *_: False)
+        patch.setattr(semidefinite, "switches_pay", lambda *_: False)
         tangents = solve(problem, "sdp").upper
     assert not always
     exact = solve(problem, "bnb")

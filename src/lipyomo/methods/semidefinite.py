@@ -27,6 +27,7 @@ from lipyomo.relaxations.semidefinite.root import (
 )
 from lipyomo.relaxations.semidefinite.switched_bounds import PartBounds, SwitchedBounder
 from lipyomo.search.spaces.phases.params import Params
+from lipyomo.search.spaces.phases.root import switches_pay
 
 
 def run_semidefinite(run: Run, cascade: Cascade, clock: Clock) -> int:
@@ -155,7 +156,7 @@ def _switches_pay(run: Run, left: Presolved, root: RootBounds, clock: Clock) -> 
     if not SwitchedBounder.serves(left.system, targets):
         return False
     bounder = SwitchedBounder(left.system, targets, root.bounder)
-    pay = Params().switches_pay(root.cost.full, units)
+    pay = switches_pay(Params(), root.cost.full, units)
     return pay and bounder.fits(clock, units, targets.count)
 
 

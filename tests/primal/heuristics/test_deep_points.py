@@ -51,7 +51,7 @@ def test_all_regions_with_interior_are_found_and_no_others(name: str, seed: int)
     network = (random_network, mixed_network, integer_network)[seed](seed, SHAPE)
     patterns = all_patterns(network)
     near = np.repeat(domain.center[None, :], len(patterns[0]), axis=0)
-    points, found = deep_points(network, domain, patterns, near)
+    points, found = deep_points(network, domain, patterns, near, Params(far=1e4))
     for k in np.flatnonzero(found):
         assert domain.margin(points[k]) > 0
         assert agree(network, [on[k] for on in patterns], points[k])

@@ -101,7 +101,3 @@ class Params(NamedTuple):
     close: float = 1.2
     unit_trust: float = 3.0
     pool_bytes: int = KEPT
-
-    def switches_pay(self, seconds: float, unstable: int) -> bool:
-        """Whether switches pay at a root with this predicted time and number of unstable units."""
-        return seconds >= (self.long_root if unstable >= self.many else self.switched)

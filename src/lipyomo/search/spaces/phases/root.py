@@ -16,6 +16,7 @@ from lipyomo.search.spaces.phases.bound import bound_switched, with_root
 from lipyomo.search.spaces.phases.context import PhaseContext
 from lipyomo.search.spaces.phases.examine import Workspace, examine_children
 from lipyomo.search.spaces.phases.node import Child, OutOfTimeError, PhaseNode
+from lipyomo.search.spaces.phases.params import Params
 from lipyomo.search.spaces.phases.statistics import Statistics
 
 _DEEP = 4.0
@@ -73,7 +74,7 @@ def begin(
         cost = root_cost(
             context.targets, context.system.tangents.input_dim, cascade.bounds.unstable
         )
-        if context.params.switches_pay(cost.full, cascade.bounds.unstable):
+        if switches_pay(context.params, cost.full, cascade.bounds.unstable):
             context = context.with_switches()
             workspace = workspace._replace(context=context)
         node, root = _descended(workspace, cascade, report, search)
@@ -89,6 +90,11 @@ def begin(
         return Beginning(Child(node, node), context, statistics, node.still, 0.0)
     still = child.node.still if child.form is None else child.form.units.size
     return Beginning(child, context, statistics, still, clock.seconds - began)
+
+
+def switches_pay(params: Params, seconds: float, unstable: int) -> bool:
+    """Return whether switches pay at a root, by its predicted time and number of unstable units."""
+    return seconds >= (params.long_root if unstable >= params.many else params.switched)
 
 
 def _taken_over(context: PhaseContext, node: PhaseNode, cascade: Cascade) -> PhaseNode:
