@@ -150,7 +150,7 @@ def least_value(
 
 @lru_cache(maxsize=1)  # the functionals of a network are asked about in turn
 def _reduced(network: Network, domain: Domain) -> tuple[Network, Reduction, Domain]:
-    """Return the network with bounded slopes on the domain, its reduction, and that's domain."""
+    """Return the network with bounded slopes, its reduction, and the reduction's domain."""
     if network.needs_ranges:
         network = confined(network, domain)
     reduced = exactly(network, domain)
