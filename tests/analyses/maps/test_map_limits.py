@@ -89,6 +89,27 @@ def test_cells_that_are_not_reached_are_told(activation: str, of: str) -> None:
     assert "not reached" not in truth.summary()
 
 
+def test_a_cell_that_attains_the_bound_of_all_was_reached() -> None:
+    """Its gap is that of its own bound, which is as large."""
+    weights = [np.array([[1.0, 0.3], [0.1, 0.7]]), np.array([[1.0, 0.1]])]
+    network = Network.from_arrays(weights, [np.array([-0.2, -0.1]), np.zeros(1)])
+    found = map_cells(LipschitzProblem(network, Box(0, 1, 2)), (2, 2), of="values", time_limit=60.0)
+    assert found.done
+    assert found.whole in found.constant_upper
+    assert not found.unreached.size
+    assert "not reached" not in found.summary()
+
+
+def test_cells_whose_values_vanish_are_exact() -> None:
+    """Without a limit, none of them may say that it ended."""
+    weights = [np.array([[1.0, 0.3], [0.1, 0.7]]), np.array([[1.0, 0.1]])]
+    network = Network.from_arrays(weights, [np.array([-0.7, -0.6]), np.zeros(1)])
+    found = map_cells(LipschitzProblem(network, Box(0, 1, 2)), (2, 2), of="values")
+    assert found.constant_lower[0] == 0.0
+    assert found.constant_upper[0] < 1e-9
+    assert found.done
+
+
 @pytest.mark.parametrize("activation", ["relu", "tanh"])
 def test_refining_ends_with_the_bounds_of_larger_cells(
     activation: str, monkeypatch: pytest.MonkeyPatch

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from lipyomo.analyses.maps.cells import Cells
 from lipyomo.analyses.maps.ends import Ends
-from lipyomo.base.arrays import FloatArray, IntArray
+from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.base.decimals import down, up, vector
 from lipyomo.base.numerics.rounding import EXACT_TOLERANCE
 from lipyomo.base.system.plain import finite
@@ -147,12 +147,16 @@ class CellMap:
     @property
     def done(self) -> bool:
         """Whether every cell is exact, or within the gap that was asked for."""
-        return bool(np.isin(self.status, (Status.EXACT.value, Status.GAP.value)).all())
+        return bool(self._closed.all())
+
+    @property
+    def _closed(self) -> BoolArray:
+        return np.isin(self.status, (Status.EXACT.value, Status.GAP.value))
 
     @property
     def unreached(self) -> IntArray:
         """Indices of the cells that were not reached in time: their upper end is `whole`."""
-        return np.flatnonzero((self.constant_upper == self.whole) & (self.gaps > self.gap))
+        return np.flatnonzero((self.constant_upper == self.whole) & ~self._closed)
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Generate the cells as dicts of plain values."""
@@ -192,7 +196,8 @@ class CellMap:
         top = up(high) if math.isfinite(high) else "inf"
         wrong = int((self.status == Status.CONTRADICTION.value).sum())
         defect = f"\nthe ends of {wrong} cells contradict each other.  {DEFECT}" if wrong else ""
-        unreached = f"{self.unreached.size} cells, with a bound for all of them together"
+        count = self.unreached.size
+        unreached = f"{count} cell{'s' * (count > 1)}, with one bound for all cells together"
         constants = [("norms", self.problem.describe_norms())] * (self.of == "constants")
         one = "constant" if constants else "value"
         return (
@@ -204,7 +209,7 @@ class CellMap:
                     (f"largest {one}", f"[{down(low)}, {top}]"),
                     ("attained at", vector(self.place, self.problem.network.input_names)),
                     ("largest gap", f"{100.0 * self.gaps.max():.3g} %"),
-                    *[("not reached", unreached)] * bool(self.unreached.size),
+                    *[("not reached", unreached)] * bool(count),
                     ("seconds", f"{self.seconds:.2f}"),
                 )
             )

@@ -242,7 +242,8 @@ class _State:
         end = Status.INTERRUPTED if self._clock.interrupted else Status.TIME_LIMIT
         status = self._status(slice(None), end)
         for index, said in self._ended.items():
-            if status[index] == end.value and said is Status.PRECISION:
+            # what is exact for values of this size need not be so for one that is nearly zero
+            if status[index] == end.value and said in (Status.EXACT, Status.PRECISION):
                 status[index] = said.value
         return CellMap(
             self._problem,
