@@ -96,3 +96,10 @@ def test_what_went_wrong_once_does_not_again(name: str) -> None:
     for method in ("auto", "crown"):
         result = lipyomo.solve(sample.problem, method, time_limit=20, attain=False)
         assert not faults(result, truth), (str(sample), method, result)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_rows_that_underflow_are_left_out() -> None:
+    sample = draw("faint_directed", 95013)
+    result = lipyomo.solve(sample.problem, "bnb", time_limit=3)
+    assert not faults(result, sample.oracle.constant())

@@ -27,7 +27,7 @@ from flint import fmpq
 from lipyomo.base.arrays import FloatArray, IntArray, ranges
 from lipyomo.base.numerics.exact import exact
 from lipyomo.base.numerics.lp import LinearProgram
-from lipyomo.base.numerics.rounding import UNIT, gamma
+from lipyomo.base.numerics.rounding import TINY, UNIT, gamma
 from lipyomo.networks.phases import LEFT, RIGHT
 from lipyomo.primal.regions.combination import (
     Body,
@@ -213,10 +213,11 @@ class RegionProgram:
         with np.errstate(invalid="ignore"):
             end = sign * maps[:, width] + sizes @ reach + self._errors[owners]
         hopeless = owners[end < 0]
-        varies = sizes.sum(axis=1) > gamma(width) * self._sizes[owners]
-        if not varies.all():
-            owners, maps, sign, sizes = (own[varies] for own in (owners, maps, sign, sizes))
         size = sizes @ units
+        varies = sizes.sum(axis=1) > gamma(width) * self._sizes[owners]
+        varies &= size > TINY  # rows that underflow say nothing
+        if not varies.all():
+            owners, maps, sign, size = (own[varies] for own in (owners, maps, sign, size))
         factor = -sign / size
         signs = np.zeros((len(maps), width + 2))
         np.multiply(factor[:, None], maps[:, :width], out=signs[:, :width])
