@@ -61,8 +61,8 @@ def run_semidefinite(run: Run, cascade: Cascade, clock: Clock) -> int:
             run.warn(f"{error}: the bound is that of cheaper methods")
         else:
             root = tighten_root(root, cascade, clock, report=run.drop_upper)
-            if _switches_pay(run, left, root, clock):
-                root = _lowered_with_switches(run, left, root, cascade, clock)
+            if (bounder := _switched_bounder(run, left, root, clock)) is not None:
+                root = _lowered_with_switches(run, bounder, left, root, cascade, clock)
             run.drop_upper(root.value)
             steps = root.steps
     cascade.run(("joint",))
@@ -147,21 +147,27 @@ def _presolved_root(
     return left, RootBounds.of(left.system, targets, left.phases, known, norm, join=True)
 
 
-def _switches_pay(run: Run, left: Presolved, root: RootBounds, clock: Clock) -> bool:
-    """Return whether bounds with switches that depend on the inputs apply, fit, and may gain."""
+def _switched_bounder(
+    run: Run, left: Presolved, root: RootBounds, clock: Clock
+) -> SwitchedBounder | None:
+    """Return a bounder with switches that depend on the inputs; None if it has no use or time."""
     small, units, targets = run.problem.reduced.problem, root.form.units.size, root.targets
     # slopes of smooth units are not decided by the signs of pre-activations
-    if small.network.smooth or not small.domain.is_bounded:
-        return False
-    if not SwitchedBounder.serves(left.system, targets):
-        return False
+    if small.network.smooth or not switches_pay(Params(), root.cost.full, units):
+        return None
+    if not SwitchedBounder.serves(left.system, targets, small.domain):
+        return None
     bounder = SwitchedBounder(left.system, targets, root.bounder)
-    pay = switches_pay(Params(), root.cost.full, units)
-    return pay and bounder.fits(clock, units, targets.count)
+    return bounder if bounder.fits(clock, units, targets.count) else None
 
 
 def _lowered_with_switches(
-    run: Run, left: Presolved, root: RootBounds, cascade: Cascade, clock: Clock
+    run: Run,
+    bounder: SwitchedBounder,
+    left: Presolved,
+    root: RootBounds,
+    cascade: Cascade,
+    clock: Clock,
 ) -> RootBounds:
     """Lower bounds further by switches that depend on the inputs."""
     bounds, domain = cascade.bounds, run.problem.reduced.problem.domain
@@ -173,7 +179,6 @@ def _lowered_with_switches(
         np.zeros(0, dtype=np.int64),
         np.zeros(0, dtype=bool),
     )
-    bounder = SwitchedBounder(left.system, root.targets, root.bounder)
     every, report = range(root.targets.count), run.drop_upper
     found = bounder.worst_first(root.form, known, every, root.upper, 0.0, clock, {}, report)
     return root.with_known(found.bounds)

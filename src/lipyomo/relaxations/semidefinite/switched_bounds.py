@@ -16,6 +16,7 @@ from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.base.clock import Clock, fits, seconds_of
 from lipyomo.base.numerics.rounding import gamma
 from lipyomo.problems.affine.system import NodeForm, UnitSystem
+from lipyomo.problems.domains import Domain
 from lipyomo.problems.targets import Targets
 from lipyomo.relaxations.semidefinite.bounder import Bounder
 from lipyomo.relaxations.semidefinite.signs import joined_form
@@ -143,10 +144,11 @@ class SwitchedBounder:
         self._system, self._targets, self._bounder = system, targets, bounder
 
     @staticmethod
-    def serves(system: UnitSystem, targets: Targets) -> bool:
-        """Whether such bounds apply: to single functionals and the cube of directions."""
+    def serves(system: UnitSystem, targets: Targets, domain: Domain) -> bool:
+        """Whether such bounds apply: to single functionals, the cube of directions, and inputs."""
         each = not (targets.by_column or targets.whole_ball)
-        return each and targets.norm == "linf" and system.directions is None
+        cube = targets.norm == "linf" and system.directions is None
+        return each and cube and domain.is_bounded
 
     def predicted(self, units: int) -> float:
         """Predict the seconds that a bound takes."""

@@ -137,11 +137,7 @@ class JointPipeline(WithBoxes[PhasePipeline]):
             return self._root(found, trial, clock, on_progress)
         most = LATER * params.early
         trial = soon_closed(self._context, beside.context, trial.best, clock.part(), most, trial)
-        if trial.best.point is not None:
-            beside.points.challenge(trial.best.point)
-        best = beside.best
-        if len(trial.boxes):
-            best = beside.improve(FIRST_IMPROVEMENT, [], clock, self._starts(trial.boxes))
+        best = self._adopted(trial, clock)
         on_progress(upper=min(trial.bound, proved), best=best)
         return Root(replace(trial.outcome(params.bundle), best=beside.best))
 
@@ -208,11 +204,7 @@ class JointPipeline(WithBoxes[PhasePipeline]):
         trial = self._race.won(self._top, self._beside.best, nodes)
         if trial is None:
             return outcome
-        if trial.best.point is not None:
-            self._beside.points.challenge(trial.best.point)
-        if len(trial.boxes):
-            starts = self._starts(trial.boxes)
-            self._beside.improve(FIRST_IMPROVEMENT, [], self._race.clock, starts)
+        self._adopted(trial, self._race.clock)
         self._improved_at = self._effort
         self._race, self._replaced = None, True
         own: Outcome[BoxesOrNode] = trial.outcome(self._context.params.bundle)
@@ -248,6 +240,15 @@ class JointPipeline(WithBoxes[PhasePipeline]):
         self._improved_at = self._effort
         self._turn = self._effort + (since if best.value > before.value else self._effort)
         return best
+
+    def _adopted(self, trial: Trial, clock: Clock) -> Incumbent:
+        """Adopt a trial's incumbent, search for points about its boxes, and return the best."""
+        beside = self._beside
+        if trial.best.point is not None:
+            beside.points.challenge(trial.best.point)
+        if not len(trial.boxes):
+            return beside.best
+        return beside.improve(FIRST_IMPROVEMENT, [], clock, self._starts(trial.boxes))
 
     def _starts(self, boxes: JointBoxes) -> Iterator[FloatArray]:
         """Yield the middles of some of the boxes with the largest bounds, without end."""

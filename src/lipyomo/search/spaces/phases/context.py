@@ -104,7 +104,7 @@ class PhaseContext:
         """Return the context with switches that depend on the inputs, if the problem has them."""
         from lipyomo.relaxations.semidefinite.switched_bounds import SwitchedBounder
 
-        serves = SwitchedBounder.serves(self.system, self.targets) and self.domain.is_bounded
+        serves = SwitchedBounder.serves(self.system, self.targets, self.domain)
         return replace(self, question=self.question._replace(switched=serves))
 
     @cached_property
