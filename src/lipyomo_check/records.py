@@ -49,7 +49,7 @@ def _layer(record: Any, edition: Edition | None) -> Layer:
     for k in have_no_slopes(curves):
         left[k], right[k] = -INFINITE, INFINITE
     products = record.get("products", [])
-    if products and (edition is None or not edition.products):
+    if products and edition is not Edition.PRODUCTS:
         raise ProofError("a proof of this format is not about products")
     return Layer(rows, bias, left, right, curves, read_pairs(products, curves, units))
 

@@ -143,8 +143,7 @@ def read_statement(record: Any) -> Statement:
     if input_norm not in ("l1", "l2", "linf"):
         raise ProofError("the input norm is none of l1, l2, linf")
     name, vertices = read_output_norm(entry(record, "output_norm"), layers[-1].units)
-    newest = edition is not None and edition.products
-    values = newest and record.get("question") == "values"
+    values = edition is Edition.PRODUCTS and record.get("question") == "values"
     if record.get("question") is not None and not values:
         raise ProofError("a proof of this format is about constants")
     ends = None
@@ -159,7 +158,7 @@ def read_statement(record: Any) -> Statement:
     if onnx is not None and not isinstance(onnx, str):
         raise ProofError("the digest of the ONNX file is not a string")
     directions = read_directions(record, domain, layers[0].inputs)
-    able = edition not in (None, Edition.PAIRS) and not edition.plain
+    able = edition in (Edition.SMOOTH, Edition.PRODUCTS)
     by_slopes = able and record.get("slopes") is True
     shell = None
     if values:

@@ -55,7 +55,7 @@ def test_bounds_hold_at_sampled_points(family: str) -> None:
 
 def _first(problem: LipschitzProblem) -> dict[str, object]:
     return {
-        "format": "lipyomo-proof-12",
+        "format": "lipyomo-proof-8",
         "network": network_record(problem.network),
         "domain": domain_record(problem.domain),
         "input_norm": "linf",

@@ -26,7 +26,7 @@ from lipyomo_check.statement import read_statement
 def asked_of(problem: LipschitzProblem) -> Asked:
     """What a proof of it would be about."""
     first = statement_of(problem, lipyomo.solve(problem, gap=0.5), boxes=True)
-    assert first["format"] == "lipyomo-proof-11"
+    assert first["format"] == "lipyomo-proof-9"
     return Asked.of(read_statement(first))
 
 

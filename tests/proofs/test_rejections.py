@@ -280,7 +280,7 @@ PAIR: dict[str, Any] = {"bias": [0.0] * 2, "left": [1.0] * 2, "right": [1.0] * 2
 
 
 PAIRS: dict[str, Any] = FIRST | {
-    "format": "lipyomo-proof-11",
+    "format": "lipyomo-proof-9",
     "network": [
         {"inputs": 1, "weight": [[1.0], [-1.0], [1.0]], "bias": [0.0] * 3, "left": [0.0, 0.0, 1.0]}
         | {"right": [1.0] * 3},
@@ -347,7 +347,7 @@ def smooth_lies() -> dict[str, bytes]:
         "smooth: too large": packed(network=[weights, SMOOTH["network"][1]], lower=0.0),
         "smooth: no box": packed(domain=SMOOTH["domain"] | {"upper": ["inf"]}),
         "smooth: cases of slopes": packed(b'[["split", 0]]\n', slopes=True),
-        "smooth: Euclidean": packed(input_norm="l2", format="lipyomo-proof-smooth-1"),
+        "smooth: a format of no version": packed(format="lipyomo-proof-smooth-1"),
         "smooth: outside": packed(witness=SMOOTH["witness"] | {"x": [2.0]}),
         "smooth: no interior": packed(domain=row, witness=SMOOTH["witness"] | {"inside": [0.9]}),
         "smooth: not attained": packed(lower=3.00005),

@@ -120,7 +120,7 @@ def test_a_looser_end_is_left_of_a_tree_that_does_not_end(
             first | {"upper": 0.9 * first["upper"]},
             first | {"domain": everywhere},  # where slopes have larger ranges
             first | {"slopes": False},
-            first | {"format": "lipyomo-proof-6"},
+            first | {"format": "lipyomo-proof-8"},
         ):
             write(path, false, payload)
             with pytest.raises(ProofError):

@@ -8,7 +8,6 @@ import numpy as np
 
 from lipyomo.base.errors import LipyomoError
 from lipyomo.networks.activations import Confined, Derivative, Unbounded
-from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.operator_norm import product_of_norms
 from lipyomo.problems.problem import LipschitzProblem
@@ -19,15 +18,7 @@ from lipyomo.search.engine.params import HALVED
 from lipyomo.search.spaces.joint.bound import bounded_pairs
 from lipyomo.search.spaces.joint.context import PARAMS, JointContext
 from lipyomo_check.errors import ProofError as CheckError
-from lipyomo_check.formats import (
-    DIRECTED_FORMAT,
-    FORMAT,
-    LINE_FORMAT,
-    PAIR_FORMAT,
-    PRODUCT_FORMAT,
-    SMOOTH_FORMAT,
-    SQUARE_FORMAT,
-)
+from lipyomo_check.formats import DIRECTED_FORMAT, FORMAT, Edition
 from lipyomo_check.pairs.tree import MOST_PAIRS
 from lipyomo_check.smooth.witness import check_smooth_witness
 from lipyomo_check.statement import read_statement
@@ -69,13 +60,6 @@ def may_end(domain: Domain) -> bool:
     return domain.is_bounded and int(np.count_nonzero(~domain.frozen)) < HALVED
 
 
-def box_format(network: Network) -> str:
-    """Return the format for values, and for trees of boxes with products or two-slope units."""
-    if has_products(network):
-        return SQUARE_FORMAT
-    return LINE_FORMAT if network.kinked_units else PRODUCT_FORMAT
-
-
 def takes_pairs(problem: LipschitzProblem) -> bool:
     """Return whether boxes bound all pairs of a direction and a functional together.
 
@@ -102,9 +86,9 @@ def format_of(problem: LipschitzProblem, boxes: bool) -> str:
     if network.smooth:
         tree = tree and may_end(domain)
     elif takes_pairs(problem):
-        return PAIR_FORMAT
-    if tree and (has_products(network) or network.kinked_units):
-        return box_format(network)  # for trees of boxes only
+        return Edition.PAIRS.value
     kinds = [curve.activation for layer in network.layers for curve in layer.curves]
     newer = any(isinstance(kind, Confined | Unbounded | Derivative) for kind in kinds)
-    return PRODUCT_FORMAT if newer else SMOOTH_FORMAT
+    newer = newer or (tree and (has_products(network) or bool(network.kinked_units)))
+    edition = Edition.PRODUCTS if newer else Edition.SMOOTH
+    return str(edition.value)

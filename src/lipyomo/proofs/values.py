@@ -24,12 +24,12 @@ from lipyomo.primal.regions.value import value_at
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.ranges import Range, check_parts, chosen_functional
 from lipyomo.proofs.boxes import write_boxes
-from lipyomo.proofs.form import box_format
 from lipyomo.proofs.pairs import UnfinishedError
 from lipyomo.proofs.params import PARAMS
 from lipyomo.proofs.records import domain_record, line_of, network_record
 from lipyomo.proofs.writing import Progress, Written, check_units, write_open
 from lipyomo_check.errors import ProofError as CheckError
+from lipyomo_check.formats import Edition
 from lipyomo_check.smooth.witness import check_smooth_witness
 from lipyomo_check.statement import read_statement
 
@@ -110,7 +110,7 @@ def write_value_proof(
     pairs = zip(rows, ranges, strict=True)
     claims = [_claim(network, *pair, side) for pair in pairs for side in SIDES[ends]]
     first: dict[str, Any] = {
-        "format": box_format(network),
+        "format": Edition.PRODUCTS.value,
         "question": "values",
         "network": _record(network),
         "domain": domain_record(domain),

@@ -40,7 +40,7 @@ from lipyomo.proofs.records import (
 )
 from lipyomo.proofs.undivided import slope_steps
 from lipyomo_check.errors import ProofError as CheckError
-from lipyomo_check.formats import SMOOTH_FORMAT
+from lipyomo_check.formats import Edition
 from lipyomo_check.smooth.kinds import LARGEST, parameters_of
 from lipyomo_check.statement import read_statement
 
@@ -321,7 +321,7 @@ def _write_boxes(
     statement, reason = read_statement(first), "its multipliers were not found in time"
     domain, found = problem.domain, None
     try:
-        if first["format"] == SMOOTH_FORMAT and not may_end(domain):
+        if first["format"] == Edition.SMOOTH.value and not may_end(domain):
             some = clock.part() if domain.is_bounded else clock
             found = slope_steps(problem, statement, some)
         if domain.is_bounded and (found is None or found[0] > statement.upper):

@@ -17,7 +17,7 @@ sigma'(z) u it needs a plane: for any s and r,
     most = max over both ends e of u's range of (sup (A sigma + B e sigma' - s z) - B e r),
 
 since the left-hand side is affine in u.  s is the chord's slope for u = m, and r such that both
-ends give the same, within the range of sigma' (in earlier formats d, and nothing below).
+ends give the same, within the range of sigma'.
 
 A box may come with a half-space outside of which nothing counts: where its parent's function is at
 most the upper end.  Ranges of pre-activations are those over both together (`halfspaces.narrowed`).
@@ -82,17 +82,10 @@ class Chain:
         Whose half-spaces count, as well as the boxes.
     euclidean : bool, optional
         Whether Jacobians are to be enclosed (`euclid`).
-    plain : bool, optional
-        Whether bounds are those of earlier formats.
     offset : ndarray, shape (m,), optional
         Bias of the last layer, if values are to be bounded, and no derivatives.
     two_lines : bool, optional
         Whether two-slope units have two lines (`two_lines`).
-    joint : bool, optional
-        Whether products with a factor in common are bounded together (`together`), and sums of
-        squares and products as one function (`whole`).
-    convex : bool, optional
-        Whether sums of squares have their least values then (`squares`).
 
     Attributes
     ----------
@@ -121,15 +114,11 @@ class Chain:
         largest: float,
         domain: Domain | None = None,
         euclidean: bool = False,
-        plain: bool = False,
         offset: Array | None = None,
-        two_lines: bool = False,
-        joint: bool = False,
-        convex: bool = False,
+        two_lines: bool = True,
     ) -> None:
         self.levels, self.head, self.offset = tuple(levels), head, offset
-        self.domain, self.euclidean, self.plain = domain, euclidean, plain
-        self.two_lines = two_lines
+        self.domain, self.euclidean, self.two_lines = domain, euclidean, two_lines
         self.broken = tuple(
             (i, int(k))
             for i, level in enumerate(levels)
@@ -146,21 +135,18 @@ class Chain:
             level.products is not None or any(group.kind.inside for group in level.groups)
             for level in levels
         ]
-        self._joint = joint
-        self._common = [common_of(level) if joint else None for level in levels]
+        self._common = list(map(common_of, levels))
         self._sums: list[tuple[Sum, ...]] = [() for _ in levels]
         self.squares: list[tuple[Sum, ...]] = [() for _ in levels]
-        if joint:
-            for i, (level, after) in enumerate(pairwise(levels)):
-                self._sums[i] = sums_of(level, after.weight)
-                if convex:
-                    self.squares[i + 1] = squares.convex(self._sums[i], after.weight)
+        for i, (level, after) in enumerate(pairwise(levels)):
+            self._sums[i] = sums_of(level, after.weight)
+            self.squares[i + 1] = squares.convex(self._sums[i], after.weight)
         widths = [level.branch_weight.shape for level in levels]
         if levels and levels[0].tangents is not levels[0].weight:
             widths.append(levels[0].tangents.shape)
         widest = max(*head.shape, *(n for shape in widths for n in shape))
         self.gamma = (widest + 16) * (len(levels) + 2) * 2.0**-51
-        self._objective = Objective(self.levels, head, offset, plain, self.gamma, joint)
+        self._objective = Objective(self.levels, head, offset, self.gamma)
         self._growth = growth_of(self.levels, head, largest, offset)
         self.grows = any(self._grows)
         kinked = any(group.kind.kinked for level in levels for group in level.groups)
@@ -215,8 +201,7 @@ class Chain:
         """Return what is to be computed for a layer."""
         inner = i + 1 < len(self.levels) or self.euclidean
         narrow = self.grows and inner
-        known = self._common[i], self._sums[i], self._joint
-        return Mode(inner, self.plain, narrow, self.two_lines, *known)
+        return Mode(inner, narrow, self.two_lines, self._common[i], self._sums[i])
 
     def _above_least(self, i: int, z: Ends, before: Relaxed) -> Ends:
         """Return bounds of pre-activations; those of sums of squares by their least values."""

@@ -42,17 +42,15 @@ class Change(NamedTuple):
 class Mode(NamedTuple):
     """What is to be computed for a layer.
 
-    Lines of slopes, the bounds of earlier formats, ranges of outputs, two lines of two-slope units,
-    which products are bounded together, and which rows of the next layer are sums of several.
+    Lines of slopes, ranges of outputs, two lines of two-slope units, which products are bounded
+    together, and which rows of the next layer are sums of several.
     """
 
     inner: bool
-    plain: bool
     narrow: bool
     two_lines: bool
     common: Common | None = None
     sums: tuple[Sum, ...] = ()
-    joint: bool = False
 
 
 class Relaxed(NamedTuple):
@@ -148,10 +146,10 @@ class Relaxed(NamedTuple):
             ranges = by_group(samples, shape, lambda _, one: one.outputs())
         left, change, common, whole = None, None, None, None
         ratios: tuple[tuple[Indices, Ends], ...] = ()
-        if mode.joint or level.products is not None:
+        if ranges is not None or mode.sums or level.products is not None:
             ball = ball_around(low, top)
             both = (rows[0], ball), (rows[1], (m, m_reach))
-            if mode.joint and ranges is not None:
+            if ranges is not None:
                 ratios = _ratios(level, *both, (ranges[0], ranges[1]), scope)
             if mode.sums:
                 whole = Whole.of(mode.sums, *both, scope)
@@ -283,4 +281,4 @@ def _ratios(
 def _samples(group: Group, low: Array, high: Array, mode: Mode) -> Samples:
     """Return a group's functions on intervals."""
     flat = mode.two_lines and group.kind.kinked
-    return Samples.of(group.kind, low, high, mode.plain, flat)
+    return Samples.of(group.kind, low, high, flat)

@@ -55,8 +55,6 @@ class Samples:
         Whether each piece lies right of each break.
     size : tuple of ndarray
         Largest absolute values of ends, values and slopes, (*intervals).
-    plain : bool
-        Whether bounds have all of a parabola's height, as those of earlier formats.
     flat : bool
         Whether slopes of lines are those of sigma alone: where sigma' is constant but for jumps, no
         line is closer to it than a flat one.
@@ -72,13 +70,10 @@ class Samples:
     middle: tuple[Array, Array]
     right: tuple[Bools, ...]
     size: tuple[Array, Array, Array]
-    plain: bool = False
     flat: bool = False
 
     @classmethod
-    def of(
-        cls, kind: Kind, low: Array, high: Array, plain: bool = False, flat: bool = False
-    ) -> Samples:
+    def of(cls, kind: Kind, low: Array, high: Array, flat: bool = False) -> Samples:
         """Sample the intervals [low, high]."""
         ends = _knots(kind, low, high)
         start, end = ends[:-1], ends[1:]
@@ -103,7 +98,6 @@ class Samples:
             (one[inner], two[inner]),
             right,
             (np.maximum(np.abs(low), np.abs(high)), *sizes),
-            plain,
             flat,
         )
 
@@ -139,9 +133,8 @@ class Samples:
         bend = _sum((A, self.second[0]), (c, self.third[0]))
         spread = _sum((size_A, self.second[1]), (size_c, self.third[1]))
         heights = [self.share * np.maximum(spread + side, 0.0) for side in (bend, -bend)]
-        if not self.plain:
-            apart = 0.25 * np.abs(starts - ends)
-            heights = [_beyond(apart, height) for height in heights]
+        apart = 0.25 * np.abs(starts - ends)
+        heights = [_beyond(apart, height) for height in heights]
         below, above = np.minimum(starts, ends) - heights[0], np.maximum(starts, ends) + heights[1]
         return below.min(axis=0) - room, above.max(axis=0) + room
 

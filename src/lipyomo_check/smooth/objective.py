@@ -47,20 +47,14 @@ class Objective:
     head : ndarray, shape (m, n)
     offset : ndarray, shape (m,), or None
         Of values.
-    plain : bool
-        Whether bounds are those of earlier formats.
     gamma : float
         What terms err by.
-    tilted : bool
-        Whether chords of units are chosen for the point at which planes are to be low.
     """
 
     levels: Sequence[Level]
     head: Array
     offset: Array | None
-    plain: bool
     gamma: float
-    tilted: bool = False
 
     def above(
         self,
@@ -117,7 +111,7 @@ class Objective:
         for i in range(len(layers) - 1, -1, -1):
             layer, level = layers[i], self.levels[i]
             at = None if there is None else there[i]
-            planes = planes_above(layer, level, A, B, self.plain, at, self.tilted)
+            planes = planes_above(layer, level, A, B, at)
             constant = constant + planes.most.sum(axis=1)
             constant = constant + (planes.s * level.branch_bias).sum(axis=1)
             B = planes.rates

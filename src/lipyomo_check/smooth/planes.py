@@ -60,9 +60,7 @@ def planes_above(
     level: Level,
     A: Array,
     B: Array,
-    plain: bool,
     there: tuple[Array, Array] | None,
-    tilted: bool,
 ) -> Planes:
     """Return planes above the terms of a layer's outputs.
 
@@ -71,17 +69,14 @@ def planes_above(
     relaxed : Relaxed
     level : Level
     A, B : ndarray, shape (N, outputs)
-    plain : bool
     there : (ndarray, ndarray), optional
-        z and u (N, n) of a point at which planes above products are to be low.
-    tilted : bool
-        Whether those above units are to be low there as well.
+        z and u (N, n) of a point at which planes are to be low.
     """
-    products, u = level.products, there[1] if tilted and there is not None else relaxed.m
+    products, u = level.products, relaxed.m if there is None else there[1]
     if products is None:
-        return _of_units(relaxed, A, B, plain, u)
+        return _of_units(relaxed, A, B, u)
     n = products.units
-    units = _of_units(relaxed, A[:, :n], B[:, :n], plain, u)
+    units = _of_units(relaxed, A[:, :n], B[:, :n], u)
     own, sums = _of_products(relaxed, level, A[:, n:], B[:, n:], there)
     gap, product_gap = (
         level.rows_of(behind(*pair))
@@ -129,7 +124,7 @@ def _of_products(
     return together(relaxed.together, found, (a, b), sizes, at, there is not None)
 
 
-def _of_units(relaxed: Relaxed, A: Array, B: Array, plain: bool, u: Array) -> Planes:
+def _of_units(relaxed: Relaxed, A: Array, B: Array, u: Array) -> Planes:
     """Return planes above the units, the same at both ends of u; chords are those for one u."""
     n = A.shape[1]
     d, d_reach = relaxed.d[:, :n], relaxed.d_reach[:, :n]
@@ -143,7 +138,7 @@ def _of_units(relaxed: Relaxed, A: Array, B: Array, plain: bool, u: Array) -> Pl
         return s, *first, *second
 
     s, low, high, other_low, other_high = by_group(relaxed.samples, A.shape, of, 5)
-    r = d if plain else _meeting(d, d_reach, half, high, other_high)
+    r = _meeting(d, d_reach, half, high, other_high)
     most = np.maximum(high - ends[0] * r, other_high - ends[1] * r)
     size = np.maximum(np.abs(high), np.abs(other_high)) + np.abs(s) * relaxed.size[:, :n]
     size = size + (np.abs(C) + np.abs(half)) * (np.abs(d) + d_reach)

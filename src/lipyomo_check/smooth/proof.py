@@ -83,8 +83,7 @@ class _Strict:
             if code:
                 inner += 1
                 cuts = step.cuts[inner]
-                said = not self._question.chain.plain and isfinite(float(one.least[0]))
-                if not said and not cuts.any():
+                if not isfinite(float(one.least[0])) and not cuts.any():
                     continue
             elif is_outside(self._question.domain, one.boxes.low[0], one.boxes.high[0]):
                 continue
@@ -94,7 +93,7 @@ class _Strict:
             found, layers = self._chain.bound(one.functionals[0], one.boxes, one.bounded, spaces)
             if not found.x:  # no point
                 continue
-            left = list(_left(found, one, cuts, self._question.chain.plain))
+            left = list(_left(found, one, cuts))
             if not self._are_small(left, one, layers):
                 raise ProofError("ball arithmetic does not confirm a bound")
 
@@ -122,7 +121,7 @@ class _Strict:
         return spaces, off
 
 
-def _left(found: Affine, one: Taken, cuts: Bytes | None, plain: bool) -> Iterator[arb]:
+def _left(found: Affine, one: Taken, cuts: Bytes | None) -> Iterator[arb]:
     """Return what has to be small enough: a bound, or bounds of parts cut off or outside.
 
     Which parts these are the signs in float64 say.
@@ -147,7 +146,7 @@ def _left(found: Affine, one: Taken, cuts: Bytes | None, plain: bool) -> Iterato
             slope = found.v[j] if v[j] > 0 else -found.v[j]
             yield found.upper - slope.max(arb(0)) * (arb(high) - arb(low))
     least = float(one.least[0])
-    if plain or not isfinite(least):
+    if not isfinite(least):
         return
     outside = found.upper + least  # the function is x . X and the rest of it; here x . X < least
     ends = box.low[0].tolist(), box.high[0].tolist()

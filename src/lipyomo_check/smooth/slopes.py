@@ -24,6 +24,7 @@ import numpy as np
 from flint import arb
 
 from lipyomo_check.errors import ProofError
+from lipyomo_check.formats import Edition
 from lipyomo_check.parts import INFINITE, Box, Domain, Layer
 from lipyomo_check.reading import listed
 from lipyomo_check.smooth.definitions import units_of
@@ -53,7 +54,7 @@ def between(statement: Statement, strict: bool = False) -> Statement:
     """
     box, hidden = statement.domain.box, statement.hidden
     unbounded = any(unit.kind.inside for layer in hidden for unit in units_of(layer))
-    if unbounded or (statement.edition is not None and statement.edition.products):
+    if unbounded or statement.edition is Edition.PRODUCTS:
         raise ProofError("slopes alone prove nothing about products, or units without bounds")
     ranges = [[unit.kind.slopes for unit in units_of(layer)] for layer in hidden]
     if statement.domain.is_bounded and hidden:

@@ -229,10 +229,7 @@ class StrictChain:
             for k, (pieces, s, rate) in enumerate(zip(layer.pieces, slopes, rates, strict=True)):
                 m, m_reach = layer.u[0][k], layer.u[1][k]
                 ends = B[k] * (m - m_reach), B[k] * (m + m_reach)
-                tops = [
-                    sum(extremes(pieces, A[k], end, s, self.chain.plain)) - end * rate
-                    for end in ends
-                ]
+                tops = [sum(extremes(pieces, A[k], end, s)) - end * rate for end in ends]
                 total += tops[0].max(tops[1])
             rates = [b * rate for b, rate in zip(B[:n], rates, strict=True)]
             if layer.forms is not None:

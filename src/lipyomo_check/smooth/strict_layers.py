@@ -66,7 +66,7 @@ class Relaxing:
     def _powers(self) -> list[tuple[int, float]]:
         """Units whose tangents are bounded by ratios, and their exponents."""
         pairs = [(k, exponent_of(unit.kind)) for k, unit in enumerate(self.units)]
-        return [(k, p) for k, p in pairs if p is not None and self.mode.joint]
+        return [(k, p) for k, p in pairs if p is not None]
 
     def layer(
         self,
@@ -85,12 +85,10 @@ class Relaxing:
                 chord(unit.kind, own, A, c, mode.two_lines and unit.kind.kinked)
                 for unit, own in zip(self.units, pieces, strict=True)
             ]
-            found = [
-                extremes(own, A, c, s, mode.plain) for own, s in zip(pieces, chosen, strict=True)
-            ]
+            found = [extremes(own, A, c, s) for own, s in zip(pieces, chosen, strict=True)]
             slopes.append(chosen)
             rests.append(unzipped(found))
-        d = unzipped(extremes(own, nothing, one, nothing, mode.plain) for own in pieces)
+        d = unzipped(extremes(own, nothing, one, nothing) for own in pieces)
         change = None
         if mode.inner:
             some = zip(u[0], u[1], *d, slopes[1], *rests[1], strict=False)
@@ -159,13 +157,13 @@ class Relaxing:
     def _range(self, unit: Unit, pieces: list[Piece]) -> Range:
         """Return the range of sigma, from its ends where it does not turn."""
         one, nothing = arb(1), arb(0)
-        middle, reach = extremes(pieces, nothing, one, nothing, self.mode.plain)
+        middle, reach = extremes(pieces, nothing, one, nothing)
         (low, high), kind = (pieces[0].ends[0], pieces[-1].ends[1]), unit.kind
         one_way = middle - reach >= 0 or middle + reach <= 0
         if kind.inside is not None and (low >= 0.0 or high <= 0.0):
             one_way = one_way or bool(kind.inside(np.array(low), np.array(high)))
         if not one_way:
-            return extremes(pieces, one, nothing, nothing, self.mode.plain)
+            return extremes(pieces, one, nothing, nothing)
         ends = pieces[0].values[0], pieces[-1].values[1]
         return around((ends[0].min(ends[1]), ends[0].max(ends[1])))
 

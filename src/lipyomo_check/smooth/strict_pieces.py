@@ -98,7 +98,7 @@ def _beyond(apart: arb, height: arb) -> arb:
     return height * (1 - apart.abs_lower() / height).max(arb(0)) ** 2
 
 
-def extremes(pieces: list[Piece], A: arb, c: arb, s: arb, plain: bool) -> Range:
+def extremes(pieces: list[Piece], A: arb, c: arb, s: arb) -> Range:
     """Return middle and radius of what holds ``A sigma(z) + c sigma'(z) - s z`` on all pieces."""
     low, high = arb(math.inf), arb(-math.inf)
     for piece in pieces:
@@ -107,8 +107,7 @@ def extremes(pieces: list[Piece], A: arb, c: arb, s: arb, plain: bool) -> Range:
         bend = A * piece.second[0] + c * piece.third[0]
         spread = abs(A) * piece.second[1] + abs(c) * piece.third[1]
         heights = [piece.share * (spread + side).max(arb(0)) for side in (bend, -bend)]
-        if not plain:
-            heights = [_beyond(abs(start - end) / 4, height) for height in heights]
+        heights = [_beyond(abs(start - end) / 4, height) for height in heights]
         low = low.min(start.min(end) - heights[0])
         high = high.max(start.max(end) + heights[1])
     middle = arb(float((low + high) / 2))

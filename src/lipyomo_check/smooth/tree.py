@@ -162,21 +162,12 @@ class Question:
             raise ProofError("the domain has no finite box")
         single, vertices = statement.input_norm == "l2", statement.vertices
         euclidean = single or vertices is None
-        edition = statement.edition
-        if euclidean and edition is Edition.BOXES:
-            raise ProofError("there is no proof of this format for Euclidean norms")
         largest = max(map(abs, [*domain.box.lower, *domain.box.upper]))
         levels, head = levels_of(statement)
-        confining = None if edition is Edition.BOXES else domain
-        plain = edition is not None and edition.plain
         offset = np.array(statement.layers[-1].offset) if statement.values else None
         euclidean = euclidean and not statement.values
-        known = (
-            edition is not None and edition.two_lines,
-            edition is not None and edition.joint,
-            edition is Edition.SQUARES,
-        )
-        chain = Chain(levels, head, largest, confining, euclidean, plain, offset, *known)
+        two_lines = statement.edition is not Edition.SMOOTH
+        chain = Chain(levels, head, largest, domain, euclidean, offset, two_lines)
         functionals = None if vertices is None else np.array(vertices, dtype=np.float64)
         moving, first = first_cases(statement, len(chain.broken))
         breaks = [
@@ -186,7 +177,7 @@ class Question:
             if k in group.units
             for b in group.kind.breaks
         ]
-        twins = twins_of(chain, breaks) if confining is not None else [[] for _ in breaks]
+        twins = twins_of(chain, breaks)
         between = None
         if statement.shell is not None:
             between = Between(statement.shell, domain, largest)
@@ -279,7 +270,7 @@ class Question:
             raise ProofError("a cut takes more than its bound allows")
         v_new_low = np.where(one_sign & (v > 0), v_high, v_low)
         v_new_high = np.where(one_sign & ~(v > 0), v_low, v_high)
-        boxes = boxes._replace(low=new_low, high=new_high, v_low=v_new_low, v_high=v_new_high)
-        if self.chain.plain:
-            return boxes
-        return boxes._replace(rise=x, least=taken.least[split])
+        v_ends = {"v_low": v_new_low, "v_high": v_new_high}
+        return boxes._replace(
+            low=new_low, high=new_high, **v_ends, rise=x, least=taken.least[split]
+        )
