@@ -11,7 +11,10 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
+from functools import reduce
+from itertools import pairwise
+from operator import add, mul, neg, sub, truediv
+from typing import Any, NamedTuple
 
 from lipyomo.formats.onnx.graph import GraphNode
 from lipyomo.networks.building.affine import Tensor
@@ -19,6 +22,10 @@ from lipyomo.networks.building.trace import FAR, Trace
 
 MOST_BREAKS = 16
 """Limit of breakpoints; activations have at most four."""
+
+
+class Inexpressible(Exception):
+    """A formula is no function of the kind that is asked for."""
 
 
 class Line(NamedTuple):
@@ -43,6 +50,8 @@ class Jump(NamedTuple):
 class LinearPieces:
     """A piecewise linear function of one signal, which may be discontinuous.
 
+    Sums, products and quotients that are not piecewise linear raise `Inexpressible`.
+
     Parameters
     ----------
     lines : tuple of Line
@@ -57,10 +66,15 @@ class LinearPieces:
     breaks: tuple[Fraction, ...] = ()
     values: tuple[Fraction, ...] = ()
 
-    @staticmethod
-    def line(slope: Fraction | int, offset: Fraction | int = 0) -> LinearPieces:
-        """Return the function of a single line."""
-        return LinearPieces((Line(Fraction(slope), Fraction(offset)),))
+    @classmethod
+    def signal(cls) -> LinearPieces:
+        """Return the identity."""
+        return cls((Line(Fraction(1), Fraction(0)),))
+
+    @classmethod
+    def constant(cls, value: Fraction) -> LinearPieces:
+        """Return a constant function."""
+        return cls((Line(Fraction(0), value),))
 
     def refined(self, breaks: Iterable[Fraction]) -> LinearPieces:
         """Return the same function with additional breakpoints."""
@@ -95,194 +109,130 @@ class LinearPieces:
             found = max(found, Jump(x, max(ends) - min(ends)), key=lambda jump: jump.size)
         return found if found.size else None
 
-    @property
-    def roots(self) -> list[Fraction]:
-        """Zeros of the non-constant lines, inside their intervals or not."""
-        return [-line.offset / line.slope for line in self.lines if line.slope]
+    def _joined(
+        self,
+        other: LinearPieces,
+        values: Callable[[Fraction, Fraction], Fraction],
+        lines: Callable[[Line, Line], Line],
+    ) -> LinearPieces:
+        """Combine two functions piece by piece."""
+        first, second = self.refined(other.breaks), other.refined(self.breaks)
+        if len(first.breaks) > MOST_BREAKS:
+            raise Inexpressible
+        points = map(values, first.values, second.values)
+        found = map(lines, first.lines, second.lines)
+        return LinearPieces(tuple(found), first.breaks, tuple(points)).simple()
+
+    def __add__(self, other: LinearPieces) -> LinearPieces:
+        def total(a: Line, b: Line) -> Line:
+            return Line(a.slope + b.slope, a.offset + b.offset)
+
+        return self._joined(other, add, total)
+
+    def __mul__(self, other: LinearPieces) -> LinearPieces:
+        def product(a: Line, b: Line) -> Line:
+            if a.slope and b.slope:
+                raise Inexpressible
+            return Line(a.slope * b.offset + b.slope * a.offset, a.offset * b.offset)
+
+        return self._joined(other, mul, product)
+
+    def __neg__(self) -> LinearPieces:
+        return self * self.constant(Fraction(-1))
+
+    def __sub__(self, other: LinearPieces) -> LinearPieces:
+        return self + (-other)
+
+    def __truediv__(self, other: LinearPieces) -> LinearPieces:
+        (line, *others) = other.lines
+        if others or line.slope or not line.offset:
+            raise Inexpressible
+        return self * self.constant(1 / line.offset)
+
+    def by_sign(self, below: int, at: int, above: int) -> LinearPieces:
+        """Return the values `below`, `at`, `above` where this function is < 0, = 0, > 0."""
+
+        def chosen(value: Fraction) -> Fraction:
+            return Fraction(at if value == 0 else above if value > 0 else below)
+
+        whole = self.refined(-line.offset / line.slope for line in self.lines if line.slope)
+        ends, inside = whole.breaks, [Fraction(0)]
+        if ends:
+            middles = [(low + high) / 2 for low, high in pairwise(ends)]
+            inside = [ends[0] - 1, *middles, ends[-1] + 1]
+        signs = [chosen(line.at(x)) for line, x in zip(whole.lines, inside, strict=True)]
+        lines = tuple(Line(Fraction(0), sign) for sign in signs)
+        return LinearPieces(lines, ends, tuple(map(chosen, whole.values))).simple()
 
 
-# -- computing with them --------------------------------------------------------------------------
+# -- operators ------------------------------------------------------------------------------------
 
 
-def _joined(
-    first: LinearPieces,
-    second: LinearPieces,
-    values: Callable[[Fraction, Fraction], Fraction],
-    lines: Callable[[Line, Line], Line | None],
-) -> LinearPieces | None:
-    """Combine two functions piece by piece; None if a result is no line, or has too many pieces."""
-    first, second = first.refined(second.breaks), second.refined(first.breaks)
-    each = [lines(a, b) for a, b in zip(first.lines, second.lines, strict=True)]
-    found = [line for line in each if line is not None]
-    if len(found) < len(each) or len(first.breaks) > MOST_BREAKS:
-        return None
-    points = map(values, first.values, second.values)
-    return LinearPieces(tuple(found), first.breaks, tuple(points)).simple()
+def _relu(a: LinearPieces) -> LinearPieces:
+    return a * a.by_sign(0, 0, 1)
 
 
-def _plus(first: LinearPieces | None, second: LinearPieces | None) -> LinearPieces | None:
-    if first is None or second is None:
-        return None
-    return _joined(
-        first,
-        second,
-        lambda a, b: a + b,
-        lambda a, b: Line(a.slope + b.slope, a.offset + b.offset),
-    )
+def _leaky(a: LinearPieces, slope: LinearPieces) -> LinearPieces:
+    return _relu(a) - slope * _relu(-a)
 
 
-def _times(first: LinearPieces | None, second: LinearPieces | None) -> LinearPieces | None:
-    if first is None or second is None:
-        return None
-
-    def product(a: Line, b: Line) -> Line | None:
-        if a.slope and b.slope:
-            return None
-        return Line(a.slope * b.offset + b.slope * a.offset, a.offset * b.offset)
-
-    return _joined(first, second, lambda a, b: a * b, product)
+def _maximum(*parts: LinearPieces) -> LinearPieces:
+    return reduce(lambda top, part: part + _relu(top - part), parts)
 
 
-def _sum(*parts: LinearPieces) -> LinearPieces | None:
-    total: LinearPieces | None = parts[0]
-    for part in parts[1:]:
-        total = _plus(total, part)
-    return total
+def _minimum(*parts: LinearPieces) -> LinearPieces:
+    return reduce(lambda low, part: part - _relu(part - low), parts)
 
 
-def _negative(a: LinearPieces | None) -> LinearPieces | None:
-    return _times(a, LinearPieces.line(0, -1))
-
-
-def _difference(a: LinearPieces | None, b: LinearPieces | None) -> LinearPieces | None:
-    return _plus(a, _negative(b))
-
-
-def _by_sign(
-    a: LinearPieces | None, below: Fraction, at: Fraction, above: Fraction
-) -> LinearPieces | None:
-    """Return the function with values `below`, `at`, `above` where `a` is < 0, = 0, > 0."""
-    if a is None:
-        return None
-
-    def chosen(value: Fraction) -> Fraction:
-        return at if value == 0 else above if value > 0 else below
-
-    whole = a.refined(a.roots)
-    ends = whole.breaks
-    lines = []
-    for i, line in enumerate(whole.lines):
-        if not ends:
-            middle = Fraction(0)
-        elif i == 0:
-            middle = ends[0] - 1
-        else:
-            middle = ends[-1] + 1 if i == len(ends) else (ends[i - 1] + ends[i]) / 2
-        lines.append(Line(Fraction(0), chosen(line.at(middle))))
-    return LinearPieces(tuple(lines), ends, tuple(map(chosen, whole.values))).simple()
-
-
-def _signs(below: int, at: int, above: int) -> Callable[[LinearPieces], LinearPieces | None]:
-    numbers = Fraction(below), Fraction(at), Fraction(above)
-    return lambda a: _by_sign(a, *numbers)
-
-
-def _compared(
-    below: int, at: int, above: int
-) -> Callable[[LinearPieces, LinearPieces], LinearPieces | None]:
-    numbers = Fraction(below), Fraction(at), Fraction(above)
-    return lambda a, b: _by_sign(_difference(a, b), *numbers)
-
-
-def _where(condition: LinearPieces, a: LinearPieces, b: LinearPieces) -> LinearPieces | None:
-    return _plus(b, _times(condition, _difference(a, b)))
-
-
-def _relu(a: LinearPieces | None) -> LinearPieces | None:
-    return _times(a, _by_sign(a, Fraction(0), Fraction(0), Fraction(1)))
-
-
-def _leaky(a: LinearPieces, slope: LinearPieces) -> LinearPieces | None:
-    return _difference(_relu(a), _times(slope, _relu(_negative(a))))
-
-
-def _maximum(*parts: LinearPieces) -> LinearPieces | None:
-    top: LinearPieces | None = parts[0]
-    for part in parts[1:]:
-        top = _plus(part, _relu(_difference(top, part)))
-    return top
-
-
-def _minimum(*parts: LinearPieces) -> LinearPieces | None:
-    low: LinearPieces | None = parts[0]
-    for part in parts[1:]:
-        low = _difference(part, _relu(_difference(part, low)))
-    return low
-
-
-def _clip(a: LinearPieces, *limits: LinearPieces) -> LinearPieces | None:
+def _clip(a: LinearPieces, *limits: LinearPieces) -> LinearPieces:
     if len(limits) != 2:
-        return None
-    inner = _maximum(a, limits[0])
-    return None if inner is None else _minimum(inner, limits[1])
+        raise Inexpressible
+    return _minimum(_maximum(a, limits[0]), limits[1])
 
 
-def _hard_sigmoid(a: LinearPieces, alpha: LinearPieces, beta: LinearPieces) -> LinearPieces | None:
-    inner = _plus(_times(a, alpha), beta)
-    return None if inner is None else _clip(inner, LinearPieces.line(0, 0), LinearPieces.line(0, 1))
+def _hard_sigmoid(a: LinearPieces, alpha: LinearPieces, beta: LinearPieces) -> LinearPieces:
+    return _clip(a * alpha + beta, *map(LinearPieces.constant, (Fraction(0), Fraction(1))))
 
 
-def _or(a: LinearPieces, b: LinearPieces) -> LinearPieces | None:
-    return _difference(_plus(a, b), _times(a, b))
+def _shrunk(a: LinearPieces, width: LinearPieces, bias: LinearPieces) -> LinearPieces:
+    above, below = (a - width).by_sign(0, 0, 1), (a + width).by_sign(1, 0, 0)
+    return above * (a - bias) + below * (a + bias)
 
 
-def _thresholded(a: LinearPieces, alpha: LinearPieces) -> LinearPieces | None:
-    return _times(a, _compared(0, 0, 1)(a, alpha))
+ARITHMETIC: dict[str, Callable[..., Any]] = {
+    "Add": lambda *parts: reduce(add, parts),
+    "Sum": lambda *parts: reduce(add, parts),
+    "Sub": sub,
+    "Neg": neg,
+    "Mul": mul,
+    "Div": truediv,
+    "Identity": lambda a: a,
+    "Cast": lambda a: a,
+}
+"""Operators on functions of any kind."""
 
-
-def _shrunk(a: LinearPieces, width: LinearPieces, bias: LinearPieces) -> LinearPieces | None:
-    above = _times(_compared(0, 0, 1)(a, width), _difference(a, bias))
-    low = _negative(width)
-    below = None if low is None else _times(_compared(1, 0, 0)(a, low), _plus(a, bias))
-    return _plus(above, below)
-
-
-def _quotient(a: LinearPieces, b: LinearPieces) -> LinearPieces | None:
-    (line, *others), none = b.lines, b.values
-    if others or none or line.slope or not line.offset:
-        return None
-    return _times(a, LinearPieces.line(0, 1 / line.offset))
-
-
-OPERATORS: dict[str, Callable[..., LinearPieces | None]] = {
-    "Add": _sum,
-    "Sum": _sum,
-    "Sub": _difference,
-    "Neg": _negative,
-    "Mul": _times,
-    "Div": _quotient,
-    "Abs": lambda a: _times(a, _by_sign(a, Fraction(-1), Fraction(0), Fraction(1))),
+OPERATORS: dict[str, Callable[..., LinearPieces]] = {
+    **ARITHMETIC,
+    "Abs": lambda a: a * a.by_sign(-1, 0, 1),
     "Relu": _relu,
     "LeakyRelu": _leaky,
     "PRelu": _leaky,
-    "ThresholdedRelu": _thresholded,
+    "ThresholdedRelu": lambda a, alpha: a * (a - alpha).by_sign(0, 0, 1),
     "Shrink": _shrunk,
     "Clip": _clip,
     "HardSigmoid": _hard_sigmoid,
     "Max": _maximum,
     "Min": _minimum,
-    "Where": _where,
-    "Greater": _compared(0, 0, 1),
-    "GreaterOrEqual": _compared(0, 1, 1),
-    "Less": _compared(1, 0, 0),
-    "LessOrEqual": _compared(1, 1, 0),
-    "Sign": _signs(-1, 0, 1),
-    "Bool": _signs(1, 0, 1),
-    "Not": _signs(1, 1, 0),
-    "And": _times,
-    "Or": _or,
-    "Identity": lambda a: a,
-    "Cast": lambda a: a,
+    "Where": lambda condition, a, b: b + condition * (a - b),
+    "Greater": lambda a, b: (a - b).by_sign(0, 0, 1),
+    "GreaterOrEqual": lambda a, b: (a - b).by_sign(0, 1, 1),
+    "Less": lambda a, b: (a - b).by_sign(1, 0, 0),
+    "LessOrEqual": lambda a, b: (a - b).by_sign(1, 1, 0),
+    "Sign": lambda a: a.by_sign(-1, 0, 1),
+    "Bool": lambda a: a.by_sign(1, 0, 1),
+    "Not": lambda a: a.by_sign(1, 1, 0),
+    "And": mul,
+    "Or": lambda a, b: a + b - a * b,
 }
 """Operators on piecewise linear functions; true is 1, false is 0."""
 

@@ -18,9 +18,12 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple, TypeAlias
+from functools import reduce
+from operator import mul
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
@@ -28,7 +31,7 @@ import onnx
 from lipyomo.base.errors import ImportNote, ImportRefused, NetworkError
 from lipyomo.base.numerics.rounding import EXACT_TOLERANCE
 from lipyomo.formats.onnx import bends
-from lipyomo.formats.onnx.bends import Bent, Jump, LinearPieces
+from lipyomo.formats.onnx.bends import Bent, Inexpressible, Jump, LinearPieces
 from lipyomo.formats.onnx.graph import REAL_TYPES, Array, GraphNode
 from lipyomo.networks.activations import Activation, activation
 from lipyomo.networks.building.affine import Tensor
@@ -63,6 +66,11 @@ class Function(NamedTuple):
         """Return the function of an expanded formula, regardless of the order of its terms."""
         return cls(name, frozenset(argument.items()))
 
+    @property
+    def expanded(self) -> Expanded:
+        """The argument."""
+        return Expanded(self.argument)
+
 
 class Term(NamedTuple):
     """``x**power``, or ``x**power function``."""
@@ -71,8 +79,55 @@ class Term(NamedTuple):
     function: Function | None = None
 
 
-Expanded: TypeAlias = dict[Term, Fraction]
-"""Terms and their coefficients, none of them zero."""
+class Expanded(dict[Term, Fraction]):
+    """A function of one signal as a sum of terms, with their coefficients, none of them zero.
+
+    Sums, products and quotients with other terms raise `Inexpressible`.
+    """
+
+    @classmethod
+    def signal(cls) -> Expanded:
+        """Return the identity."""
+        return cls({SIGNAL: Fraction(1)})
+
+    @classmethod
+    def constant(cls, value: Fraction) -> Expanded:
+        """Return a constant function."""
+        return cls({ONE: value} if value else {})
+
+    @classmethod
+    def function(cls, name: str, argument: Expanded, factor: Fraction | int = 1) -> Expanded:
+        """Return ``factor name(argument)``."""
+        return cls({Term(0, Function.of(name, argument)): Fraction(factor)})
+
+    def __add__(self, other: Mapping[Term, Fraction]) -> Expanded:
+        total = {term: self.get(term, 0) + other.get(term, 0) for term in {**self, **other}}
+        if len(total) > MOST_TERMS:
+            raise Inexpressible
+        return Expanded({term: Fraction(c) for term, c in total.items() if c})
+
+    def __mul__(self, other: Expanded) -> Expanded:
+        total = Expanded()
+        for (p, f), a in self.items():
+            for (q, g), b in other.items():
+                if p + q > HIGHEST or (f is not None and g is not None):
+                    raise Inexpressible
+                total += {Term(p + q, f if g is None else g): a * b}
+        return total
+
+    def scaled(self, factor: Fraction) -> Expanded:
+        """Return a multiple by a number that is not zero."""
+        return Expanded({term: factor * c for term, c in self.items()})
+
+    def __neg__(self) -> Expanded:
+        return self.scaled(Fraction(-1))
+
+    def __sub__(self, other: Expanded) -> Expanded:
+        return self + (-other)
+
+    def __truediv__(self, other: Expanded) -> Expanded:
+        return self * _inverse(other)
+
 
 ONE, SIGNAL = Term(power=0), Term(power=1)
 
@@ -241,18 +296,12 @@ class Match(NamedTuple):
 
 def _expansions(found: Formula) -> Iterator[tuple[Tensor, Expanded]]:
     """Yield the expansions of a formula in its signals, where possible, the nearest first."""
-    for signal in found.signals:
-        terms = _expanded(found, signal, {})
-        if terms is not None and signal.value is not None:
-            yield signal.value, terms
+    return _in_signals(found, Expanded, _OPERATORS)
 
 
 def _functions(found: Formula) -> Iterator[tuple[Tensor, LinearPieces]]:
     """Yield a formula as a piecewise linear function of its signals, where possible."""
-    for signal in found.signals:
-        pieces = _pieces(found, signal, {})
-        if pieces is not None and signal.value is not None:
-            yield signal.value, pieces
+    return _in_signals(found, LinearPieces, bends.OPERATORS)
 
 
 def is_expandable(found: Formula) -> bool:
@@ -286,78 +335,40 @@ def _affine(x: Tensor, terms: Mapping[Term, Fraction]) -> Tensor:
 # -- expanding ------------------------------------------------------------------------------------
 
 
-def _expanded(
-    found: Formula | Fraction, signal: Formula, known: dict[int, Expanded | None]
-) -> Expanded | None:
-    """Expand a formula in a signal; None if that is impossible."""
-    if found is signal:
-        return {SIGNAL: Fraction(1)}
-    if isinstance(found, Fraction):
-        return {ONE: found} if found else {}
-    if id(found) not in known:
-        operator = _OPERATORS.get(found.operator)
-        inner = [_expanded(argument, signal, known) for argument in found.arguments]
-        terms = None
-        if operator is not None and all(part is not None for part in inner):
-            terms = operator(*(part for part in inner if part is not None))
-        known[id(found)] = None if terms is not None and len(terms) > MOST_TERMS else terms
-    return known[id(found)]
+def _in_signals(
+    found: Formula, kind: Any, operators: Mapping[str, Callable[..., Any]]
+) -> Iterator[tuple[Tensor, Any]]:
+    """Yield a formula as a function of its signals, of one kind, where that is possible."""
+    for signal in found.signals:
+        known = {id(signal): kind.signal()}
+
+        def of(part: Formula | Fraction, known: dict[int, Any] = known) -> Any:
+            if isinstance(part, Fraction):
+                return kind.constant(part)
+            if id(part) not in known:
+                if part.operator not in operators:
+                    raise Inexpressible
+                known[id(part)] = operators[part.operator](*map(of, part.arguments))
+            return known[id(part)]
+
+        with suppress(Inexpressible):
+            function = of(found)
+            assert signal.value is not None, "signals have values"
+            yield signal.value, function
 
 
-def _pieces(
-    found: Formula | Fraction, signal: Formula, known: dict[int, LinearPieces | None]
-) -> LinearPieces | None:
-    """Return a formula as a piecewise linear function of a signal; None if it is none."""
-    if found is signal:
-        return LinearPieces.line(1)
-    if isinstance(found, Fraction):
-        return LinearPieces.line(0, found)
-    if id(found) not in known:
-        operator = bends.OPERATORS.get(found.operator)
-        inner = [_pieces(argument, signal, known) for argument in found.arguments]
-        parts = [part for part in inner if part is not None]
-        whole = operator is not None and len(parts) == len(inner)
-        known[id(found)] = operator(*parts) if operator is not None and whole else None
-    return known[id(found)]
-
-
-def _sum(*parts: Expanded) -> Expanded:
-    total: Expanded = {}
-    for part in parts:
-        for term, c in part.items():
-            total[term] = total.get(term, Fraction(0)) + c
-    return {term: c for term, c in total.items() if c}
-
-
-def _times(terms: Expanded, factor: Fraction) -> Expanded:
-    return {term: factor * c for term, c in terms.items() if factor}
-
-
-def _product(first: Expanded, second: Expanded) -> Expanded | None:
-    parts: list[Expanded] = []
-    for (p, f), a in first.items():
-        for (q, g), b in second.items():
-            if p + q > HIGHEST or (f is not None and g is not None):
-                return None
-            parts.append({Term(p + q, f if g is None else g): a * b})
-    return _sum(*parts)
-
-
-def _power(base: Expanded, exponent: Expanded) -> Expanded | None:
+def _power(base: Expanded, exponent: Expanded) -> Expanded:
     wanted = exponent.get(ONE, Fraction(0))
     if set(exponent) != {ONE} or wanted not in range(1, HIGHEST + 1):
-        return None
-    result: Expanded | None = base
-    for _ in range(int(wanted) - 1):
-        result = _product(result, base) if result is not None else None
-    return result
+        raise Inexpressible
+    return reduce(mul, [base] * int(wanted))
 
 
-def _function(name: str) -> Callable[[Expanded], Expanded | None]:
-    def applied(argument: Expanded) -> Expanded | None:
+def _function(name: str) -> Callable[[Expanded], Expanded]:
+    def applied(argument: Expanded) -> Expanded:
         if not set(argument) - {ONE}:
-            return None
-        return {Term(0, Function.of(name, argument)): Fraction(1)}
+            raise Inexpressible
+        return Expanded.function(name, argument)
 
     return applied
 
@@ -370,46 +381,39 @@ def _one_plus(terms: Expanded, name: str) -> tuple[Fraction, Expanded] | None:
     ((p, f),) = set(terms) - {ONE}
     if p or f is None or f.name != name or terms[Term(p, f)] != c:
         return None
-    return c, dict(f.argument)
+    return c, f.expanded
 
 
-def _inverse(terms: Expanded) -> Expanded | None:
+def _inverse(terms: Expanded) -> Expanded:
     """``1 / (c (1 + exp(e)))`` and ``1 / (c (1 + |e|))``."""
     for name, inverse, sign in (("exp", "sigmoid", -1), ("abs", "inverse", 1)):
         found = _one_plus(terms, name)
         if found is not None:
             c, argument = found
-            own = Function.of(inverse, _times(argument, Fraction(sign)))
-            return {Term(0, own): 1 / c}
+            return Expanded.function(inverse, argument.scaled(Fraction(sign)), 1 / c)
     if set(terms) == {ONE}:
-        return {ONE: 1 / terms[ONE]}
-    return None
+        return Expanded.constant(1 / terms[ONE])
+    raise Inexpressible
 
 
-def _quotient(first: Expanded, second: Expanded) -> Expanded | None:
-    inverse = _inverse(second)
-    return None if inverse is None else _product(first, inverse)
-
-
-def _logarithm(terms: Expanded) -> Expanded | None:
+def _logarithm(terms: Expanded) -> Expanded:
     """``log(1 + exp(e))``, which is softplus, and ``log(sigmoid(e))``, which is -softplus(-e)."""
     found = _one_plus(terms, "exp")
+    if found is not None and found[0] == 1:
+        return Expanded.function("softplus", found[1])
     if found is None and len(terms) == 1:
         (((power, function), c),) = terms.items()
         if c == 1 and not power and function is not None and function.name == "sigmoid":
-            argument = _times(dict(function.argument), Fraction(-1))
-            return {Term(0, Function.of("softplus", argument)): Fraction(-1)}
-    if found is None or found[0] != 1:
-        return None
-    return {Term(0, Function.of("softplus", found[1])): Fraction(1)}
+            return Expanded.function("softplus", -function.expanded, -1)
+    raise Inexpressible
 
 
-def _clip(argument: Expanded, *limits: Expanded) -> Expanded | None:
+def _clip(argument: Expanded, *limits: Expanded) -> Expanded:
     """``min(max(e, 0), c)`` as c times a clip at 1."""
     if len(limits) != 2 or limits[0] or set(limits[1]) != {ONE} or limits[1][ONE] <= 0:
-        return None
+        raise Inexpressible
     top = limits[1][ONE]
-    return {Term(0, Function.of("clip", _times(argument, 1 / top))): top}
+    return Expanded.function("clip", argument.scaled(1 / top), top)
 
 
 def softplus_jump(factor: float, threshold: float) -> float:
@@ -417,49 +421,34 @@ def softplus_jump(factor: float, threshold: float) -> float:
     return factor * float(np.logaddexp(0.0, -threshold))
 
 
-def _above(first: Expanded, second: Expanded) -> Expanded | None:
-    """``first > second``."""
-    return _function("above")(_sum(first, _times(second, Fraction(-1))))
-
-
-def _where(condition: Expanded, high: Expanded, low: Expanded) -> Expanded | None:
+def _where(condition: Expanded, high: Expanded, low: Expanded) -> Expanded:
     """``z if b z > t else softplus(b z) / b``, PyTorch's softplus, if its jump is negligible."""
     if len(condition) != 1 or len(low) != 1:
-        return None
+        raise Inexpressible
     ((above, _),), ((term, factor),) = condition.items(), low.items()
     if above.function is None or term.function is None or term.power:
-        return None
-    argument, beyond = dict(term.function.argument), dict(above.function.argument)
-    margin = _sum(argument, _times(beyond, Fraction(-1)))
+        raise Inexpressible
+    argument = term.function.expanded
+    margin = argument - above.function.expanded
     if (above.function.name, term.function.name) != ("above", "softplus") or set(margin) != {ONE}:
-        return None
+        raise Inexpressible
     jump = softplus_jump(float(abs(factor)), float(abs(margin[ONE])))
-    if high != _times(argument, factor) or margin[ONE] < 0 or jump > EXACT_TOLERANCE:
-        return None
-    return {Term(0, Function(CUT, term.function.argument)): factor}
+    if high != argument.scaled(factor) or margin[ONE] < 0 or jump > EXACT_TOLERANCE:
+        raise Inexpressible
+    return Expanded.function(CUT, argument, factor)
 
 
-def _hard_sigmoid(argument: Expanded, alpha: Expanded, beta: Expanded) -> Expanded | None:
-    inner = _product(argument, alpha)
-    return None if inner is None else _clip(_sum(inner, beta), {}, {ONE: Fraction(1)})
+_TOP = Expanded.constant(Fraction(1))
 
-
-_OPERATORS: dict[str, Callable[..., Expanded | None]] = {
-    "Add": _sum,
-    "Sum": _sum,
-    "Sub": lambda a, b: _sum(a, _times(b, Fraction(-1))),
-    "Neg": lambda a: _times(a, Fraction(-1)),
-    "Mul": _product,
-    "Div": _quotient,
+_OPERATORS: dict[str, Callable[..., Expanded]] = {
+    **bends.ARITHMETIC,
     "Reciprocal": _inverse,
     "Pow": _power,
     "Log": _logarithm,
     "Clip": _clip,
-    "HardSigmoid": _hard_sigmoid,
-    "Greater": _above,
+    "HardSigmoid": lambda a, alpha, beta: _clip(a * alpha + beta, Expanded(), _TOP),
+    "Greater": lambda first, second: _function("above")(first - second),
     "Where": _where,
-    "Identity": lambda a: a,
-    "Cast": lambda a: a,
     **{name.capitalize(): _function(name) for name in ("sigmoid", "tanh", "erf", "softplus")},
     **{name.capitalize(): _function(name) for name in ("exp", "abs")},
 }
@@ -470,63 +459,57 @@ _OPERATORS: dict[str, Callable[..., Expanded | None]] = {
 
 def _activation(signal: Tensor, terms: Expanded) -> Match | None:
     """Return the activation in an expansion, up to an affine function of the signal."""
-    beside = {term: c for term, c in terms.items() if term in (ONE, SIGNAL)}
+    beside = Expanded({term: c for term, c in terms.items() if term in (ONE, SIGNAL)})
     others = [(term, c) for term, c in terms.items() if term not in beside]
     if len(others) != 1:
         return None
     ((power, function), c) = others[0]
     if function is None or power > 1:
         return None
-    argument = dict(function.argument)
+    argument = function.expanded
     if power == 0:
         if function.name not in ("sigmoid", "softplus", CUT) or set(argument) - {ONE, SIGNAL}:
             return None
         cut = function.name == CUT
         kind = activation("softplus" if cut else function.name)
         return Match(signal, kind, c, argument, beside, cut=cut)
-    for kind, factor, of_signal, rounded in _gates(function.name, argument):
-        rest = _sum(beside, {SIGNAL: c * of_signal})
-        return Match(signal, kind, c * factor, {SIGNAL: Fraction(1)}, rest, rounded)
-    return None
+    gate = _gate(function.name, argument)
+    if gate is None:
+        return None
+    kind, factor, of_signal, rounded = gate
+    rest = beside + {SIGNAL: c * of_signal}
+    return Match(signal, kind, c * factor, Expanded.signal(), rest, rounded)
 
 
-_Gate: TypeAlias = tuple[Activation, Fraction, Fraction, bool]
-
-
-def _gates(name: str, argument: Expanded) -> Iterator[_Gate]:
-    """Yield ``x name(argument)`` as activation, factor, and multiple of x; and whether rounded."""
+def _gate(name: str, argument: Expanded) -> tuple[Activation, int, int, bool] | None:
+    """Return ``x name(argument)`` as activation, factor, and multiple of x; and whether rounded."""
     slope = argument.get(SIGNAL, Fraction(0))
     linear = set(argument) == {SIGNAL}
-    one, none = Fraction(1), Fraction(0)
     sign = 1 if slope > 0 else -1
     if name in ("sigmoid", "tanh") and linear:
         # x sigmoid(-y) = x - x sigmoid(y);  x tanh(y) = 2 x sigmoid(2 y) - x, both for y > 0
         half = name == "tanh"
-        beta = float(abs(slope) * (2 if half else 1))
-        try:
-            kind = activation("swish", beta=beta)
-        except NetworkError:
-            return
-        extra = Fraction(-sign) if half else (one if sign < 0 else none)
-        yield kind, Fraction(2 * sign if half else sign), extra, False
+        with suppress(NetworkError):
+            kind = activation("swish", beta=float(abs(slope) * (2 if half else 1)))
+            return kind, 2 * sign if half else sign, -sign if half else int(sign < 0), False
     elif name == "erf" and linear:
         near = _near(abs(slope), math.sqrt(0.5))
         if near is not None:  # x erf(x / sqrt 2) = 2 gelu(x) - x
-            yield activation("gelu"), Fraction(2 * sign), Fraction(-sign), near
+            return activation("gelu"), 2 * sign, -sign, near
     elif name == "tanh" and set(argument) == {SIGNAL, Term(3)}:
         near = _near(abs(slope), math.sqrt(2.0 / math.pi))
         bend = _near(argument[Term(3)] / slope, 0.044715)
         if near is not None and bend is not None:
-            kind = activation("gelu", approximate="tanh")
-            yield kind, Fraction(2 * sign), Fraction(-sign), near or bend
-    elif name == "tanh" and argument == {Term(0, Function.of("softplus", {SIGNAL: one})): one}:
-        yield activation("mish"), one, none, False
+            return activation("gelu", approximate="tanh"), 2 * sign, -sign, near or bend
+    elif name == "tanh" and argument == Expanded.function("softplus", Expanded.signal()):
+        return activation("mish"), 1, 0, False
     elif name == "clip" and argument.get(ONE) == Fraction(1, 2) and set(argument) == {ONE, SIGNAL}:
         near = _near(slope, 1.0 / 6.0)
         if near is not None:
-            yield activation("hard_swish"), one, none, near
+            return activation("hard_swish"), 1, 0, near
     elif name == "inverse" and linear and abs(slope) == 1:
-        yield activation("softsign"), one, none, False
+        return activation("softsign"), 1, 0, False
+    return None
 
 
 def _near(found: Fraction, true: float) -> bool | None:
