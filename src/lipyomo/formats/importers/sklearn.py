@@ -12,7 +12,7 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import ImportRefused
 from lipyomo.base.system.extras import need
 from lipyomo.base.system.threads import with_one_blas_thread
-from lipyomo.formats.onnx.lower.affine_maps import times_constant
+from lipyomo.formats.onnx.lower.products import times_constant
 from lipyomo.formats.onnx.lower.units import clip_between
 from lipyomo.networks.activations import activation
 from lipyomo.networks.building.affine import Tensor

@@ -25,7 +25,7 @@ from lipyomo.formats.onnx.graph import (
     plain_node,
     tensor_array,
 )
-from lipyomo.formats.onnx.lower import affine_maps, units
+from lipyomo.formats.onnx.lower import affine_maps, products, units
 from lipyomo.formats.onnx.lower.masks import check_finite, check_masks
 from lipyomo.formats.onnx.lower.quantised import (
     Quantisers,
@@ -39,8 +39,6 @@ from lipyomo.formats.onnx.lower.registry import (
     Lowering,
     Value,
     lowering_of,
-    product_lowering_of,
-    takes_constants,
 )
 from lipyomo.formats.onnx.lower.scope import Scope, size_of
 from lipyomo.formats.onnx.refusal import refusal
@@ -52,7 +50,7 @@ from lipyomo.networks.building.trace import UNIT_BYTES, Trace
 from lipyomo.networks.network import Network
 from lipyomo.problems.reductions.merge import merge
 
-PLAIN = (affine_maps, units)
+PLAIN = (affine_maps, products, units)
 """Modules with the operators of plain feed-forward networks; others are imported on demand."""
 
 
@@ -84,10 +82,16 @@ def _lower_node(
     arguments = [value for value in found if not isinstance(value, Pending | Rounded)]
     check_masks(node, found)
     pending = [value.refused for value in found if isinstance(value, Pending)]
+    entry = None if pending else lowering_of(node)
+    product = entry is not None and entry.multiplies(arguments)
     # a factor may belong to the activation: x Clip(x + 3, 0, 6) / 6 is HardSwish
     factor = node.op_type in ("Mul", "Div") and not scope.written_out.isdisjoint(node.inputs)
-    own = scope.formula_of(node) if pending or factor else None
+    own = scope.formula_of(node) if pending or factor or product else None
     match = None if own is None else activation_of(own)
+    if product and trace.separate and node.op_type == "Log":
+        match = None  # the runtime computes log(sigmoid(z)) with sigmoid's rounding errors
+    if match is None and product and entry is not None:
+        return _lowered_by(entry.function, graph, position, arguments, trace)
     if match is None:
         try:
             if pending:
@@ -98,12 +102,6 @@ def _lower_node(
         except ImportRefused as refused:
             own = scope.formula_of(node)
             match = None if own is None else activation_of(own)
-            multiply = None if pending else product_lowering_of(node)
-            if trace.separate and multiply is not None and node.op_type == "Log":
-                match = None  # the runtime computes log(sigmoid(z)) with sigmoid's rounding errors
-            signals = lowering_of(node) is None or any(isinstance(a, Tensor) for a in arguments[1:])
-            if match is None and multiply is not None and signals:
-                return _lowered_by(multiply, graph, position, arguments, trace)
             if match is None and own is not None and is_expandable(own):
                 jumps = pending or node.op_type in ("Shrink", "ThresholdedRelu")
                 return Pending(own, (_jumping(node, own, refused) if jumps else None) or refused)
@@ -139,14 +137,14 @@ def _lower_alone(
             )
     if node.domain == "" and node.op_type == "If":
         return _lower_branch(graph, node, arguments, scope, trace)
-    function = lowering_of(node)
+    entry = lowering_of(node)
     variable = any(isinstance(argument, Tensor) for argument in arguments)
-    if not variable and (function is None or not takes_constants(node)):
+    if not variable and (entry is None or not entry.constants):
         return fold(node, [None if isinstance(a, Tensor) else a for a in arguments])
-    if function is None:
+    if entry is None:
         read = [i for i, argument in enumerate(arguments) if isinstance(argument, Tensor)]
         raise refusal(node, read, graph.nodes[position + 1 :], graph.input_name)
-    return _lowered_by(function, graph, position, arguments, trace)
+    return _lowered_by(entry.function, graph, position, arguments, trace)
 
 
 def _lowered_by(

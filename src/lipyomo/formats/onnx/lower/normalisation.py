@@ -6,9 +6,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from lipyomo.formats.onnx.graph import Array
-from lipyomo.formats.onnx.lower.products import INVERSE_ROOT, ROOT, SQUARE, power
+from lipyomo.formats.onnx.lower.products import power
 from lipyomo.formats.onnx.lower.reductions import sum_of
 from lipyomo.formats.onnx.lower.registry import Call, Value, multiplies
+from lipyomo.networks.activations import Power
 from lipyomo.networks.building.affine import Tensor
 from lipyomo.networks.building.multiply import entrywise_product
 from lipyomo.networks.building.trace import Trace
@@ -33,9 +34,9 @@ def _normalised(trace: Trace, rows: Tensor, epsilon: float, centred: bool) -> Te
     """Divide rows, centred if requested, by the root of their mean square plus epsilon."""
     count, n = rows.shape
     rows = _centred(rows) if centred else rows
-    total = sum_of(trace.smooth(rows, SQUARE), (count, 1))
+    total = sum_of(trace.smooth(rows, Power(2.0)), (count, 1))
     return entrywise_product(
-        trace, rows, trace.smooth(total.scale(1.0 / n).shift(epsilon), INVERSE_ROOT)
+        trace, rows, trace.smooth(total.scale(1.0 / n).shift(epsilon), Power(-0.5))
     )
 
 
@@ -77,8 +78,8 @@ def mean_variance_normalization(call: Call) -> Value:
     index = np.transpose(x.index, kept + axes)
     n = int(np.prod([x.shape[axis] for axis in axes]))
     rows = _centred(x.take(index.reshape(-1, n)))
-    total = sum_of(call.trace.smooth(rows, SQUARE), (rows.shape[0], 1)).scale(1.0 / n)
-    deviation = call.trace.smooth(total, ROOT).shift(DEVIATION)
+    total = sum_of(call.trace.smooth(rows, Power(2.0)), (rows.shape[0], 1)).scale(1.0 / n)
+    deviation = call.trace.smooth(total, Power(0.5)).shift(DEVIATION)
     found = entrywise_product(call.trace, rows, power(call.trace, deviation, -1.0))
     back = np.empty(x.size, dtype=np.intp)
     back[index.reshape(-1)] = np.arange(x.size)

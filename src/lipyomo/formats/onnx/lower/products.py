@@ -1,53 +1,79 @@
-"""Operators that multiply or divide signals, and functions with unbounded slopes.
+"""Products and quotients, with constants or of signals, and functions with unbounded slopes.
 
-A product is a difference of squares (`lipyomo.networks.building.trace.Trace.product`), a quotient a
-product with a reciprocal.  Squares, reciprocals, roots, exponentials and logarithms are units that
-a problem confines to their range over its domain (`lipyomo.problems.reductions.confine`).
+A product of signals is a difference of squares (`lipyomo.networks.building.trace.Trace.product`), a
+quotient a product with a reciprocal.  Squares, reciprocals, roots, exponentials and logarithms are
+units that a problem confines to their range over its domain
+(`lipyomo.problems.reductions.confine`).
 
-These functions are used only if the formula is not recognised as an activation of one signal, such
-as ``x * Sigmoid(x)`` (`lipyomo.formats.onnx.gates`).
+Signals are multiplied only if the formula is not recognised as an activation of one signal, such as
+``x * Sigmoid(x)`` (`lipyomo.formats.onnx.gates`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
-from lipyomo.base.arrays import IntArray
+from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.errors import NetworkError
-from lipyomo.formats.onnx.lower.affine_maps import constant_times, plus, times_constant
+from lipyomo.formats.onnx.forecast import entry_count
 from lipyomo.formats.onnx.lower.reductions import grouped, sum_of
-from lipyomo.formats.onnx.lower.registry import Call, Value, multiplies
-from lipyomo.networks.activations import Activation, Exp, Log, Power
+from lipyomo.formats.onnx.lower.registry import Call, Value, lowers, multiplies
+from lipyomo.networks import activations
 from lipyomo.networks.building.affine import Tensor, tree
+from lipyomo.networks.building.budget import NUMBER, budget
 from lipyomo.networks.building.multiply import entrywise_product
 from lipyomo.networks.building.trace import Trace
-
-SQUARE, ROOT, INVERSE, INVERSE_ROOT = Power(2.0), Power(0.5), Power(-1.0), Power(-0.5)
 
 
 def power(trace: Trace, x: Tensor, exponent: float) -> Tensor:
     """Return ``x**exponent``, as a single power if x is a square root."""
-    before = trace.before_smooth(x)
-    if before is not None:
-        z, kind = before
-        whole = isinstance(kind, Power) and exponent == int(exponent) and kind.exponent == 0.5
-        if isinstance(kind, Power) and whole and kind.exponent * exponent != 1.0:
-            return trace.smooth(z, Power(kind.exponent * exponent))
-    return x if exponent == 1.0 else trace.smooth(x, Power(exponent))
+    z, kind = trace.before_smooth(x) or (x, None)
+    if kind == activations.Power(0.5) and exponent == int(exponent) and exponent != 2.0:
+        return trace.smooth(z, activations.Power(0.5 * exponent))
+    return x if exponent == 1.0 else trace.smooth(x, activations.Power(exponent))
 
 
-@multiplies("Mul")
+def plus(a: Value, b: Value) -> Value:
+    """Return ``a + b`` of constants or tensors."""
+    if isinstance(a, Tensor):
+        return a + b if isinstance(b, Tensor) else a.shift(b)
+    return b.shift(a) if isinstance(b, Tensor) else np.asarray(a + b)
+
+
+def operands(call: Call) -> list[Value]:
+    """Return the arguments; before opset 7 the second one may be aligned to a given axis."""
+    values = call.values
+    axis = call.node.attributes.get("axis")
+    if call.node.version < 7 and isinstance(axis, int) and len(values) == 2:
+        first, second = values
+        tail = len(first.shape) - axis % len(first.shape) - len(second.shape)
+        shape = (*second.shape, *[1] * tail)
+        values[1] = second.reshaped(shape) if isinstance(second, Tensor) else second.reshape(shape)
+    return values
+
+
+@lowers("Mul", factors=(0, 1))
 def mul(call: Call) -> Value:
     """``a * b``."""
-    return entrywise_product(call.trace, call.value(0), call.value(1))
+    a, b = operands(call)
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        return entrywise_product(call.trace, a, b)
+    return _scaled(b, a) if isinstance(b, Tensor) else _scaled(a, b)
 
 
-@multiplies("Div")
+@lowers("Div", factors=(1,))
 def div(call: Call) -> Value:
     """``a / b``."""
-    return entrywise_product(call.trace, call.value(0), power(call.trace, call.tensor(1), -1.0))
+    a, b = operands(call)
+    if isinstance(b, Tensor):
+        return entrywise_product(call.trace, a, power(call.trace, b, -1.0))
+    divisor = np.asarray(b, dtype=np.float64)
+    if not divisor.all():
+        raise call.node.refuse("the divisor holds a zero", "export the network again")
+    return _scaled(a, 1.0 / divisor)
 
 
 @multiplies("Pow")
@@ -65,22 +91,18 @@ def pow_(call: Call) -> Value:
         raise call.node.refuse(str(error), call.remedy) from None
 
 
-def _unit(kind: Activation) -> Callable[[Call], Value]:
-    def lowered(call: Call) -> Value:
-        return call.trace.smooth(call.tensor(0), kind)
-
-    return lowered
-
-
-for _operator, _kind in (("Exp", Exp()), ("Log", Log()), ("Sqrt", ROOT)):
-    multiplies(_operator)(_unit(_kind))
+@multiplies("Exp", "Log", "Sqrt")
+def unbounded(call: Call) -> Value:
+    """Units with the function of this name."""
+    kinds = {"Exp": activations.Exp(), "Log": activations.Log(), "Sqrt": activations.Power(0.5)}
+    return call.trace.smooth(call.tensor(0), kinds[call.node.op_type])
 
 
 @multiplies("Sinh", "Cosh")
 def hyperbolic(call: Call) -> Value:
     """Half the sum or the difference of exponentials."""
     x, sign = call.tensor(0), -1.0 if call.node.op_type == "Sinh" else 1.0
-    up, down = (call.trace.smooth(z, Exp()) for z in (x, -x))
+    up, down = (call.trace.smooth(z, activations.Exp()) for z in (x, -x))
     return up.scale(0.5) + down.scale(0.5 * sign)
 
 
@@ -101,13 +123,49 @@ def reduce_product(call: Call) -> Value:
 # -- matrices -------------------------------------------------------------------------------------
 
 
+def times_constant(x: Tensor, weight: FloatArray) -> Tensor:
+    """``x @ weight`` with NumPy's rules for vectors and batches.
+
+    Entry (..., i, j) of the product reads the entries (..., i, :) of `x`.
+    """
+    index = x.index if x.index.ndim > 1 else x.index[None, :]
+    w = weight if weight.ndim > 1 else weight[:, None]
+    if index.shape[-1] != w.shape[-2]:
+        raise ValueError(f"shapes {x.shape} and {weight.shape} do not multiply")
+    shape = (*np.broadcast_shapes(index.shape[:-2], w.shape[:-2]), index.shape[-2], w.shape[-1])
+    inner = w.shape[-2]
+    if index.size == inner and w.ndim == 2:
+        return _without(x.apply(np.ascontiguousarray(w.T), shape), x, weight)
+    full = (*shape, inner)
+    budget().charge(4 * NUMBER * entry_count(full), f"a product of {entry_count(full):,.0f} terms")
+    reads = np.broadcast_to(index[..., :, None, :], full).reshape(-1)
+    factors = np.broadcast_to(np.swapaxes(w, -1, -2)[..., None, :, :], full).reshape(-1)
+    rows = int(np.prod(shape))
+    indptr = np.arange(rows + 1) * inner
+    operator = sp.csr_array((factors, reads, indptr), shape=(rows, x.size))
+    operator.sum_duplicates()
+    return _without(x.apply(operator, shape), x, weight)
+
+
+def _swapped(x: Tensor) -> Tensor:
+    """Exchange the last two axes of a tensor (vectors are unchanged)."""
+    return x.take(np.swapaxes(x.index, -1, -2)) if len(x.shape) > 1 else x
+
+
+def constant_times(weight: FloatArray, x: Tensor) -> Tensor:
+    """``weight @ x``, as the transpose of ``x^T @ weight^T``."""
+    transposed = np.swapaxes(weight, -1, -2) if weight.ndim > 1 else weight
+    product = times_constant(_swapped(x), transposed)
+    return _swapped(product) if weight.ndim > 1 and len(x.shape) > 1 else product
+
+
 def matrix_product(trace: Trace, a: Value, b: Value) -> Tensor:
     """Return ``a @ b`` with NumPy's rules."""
-    if not isinstance(a, Tensor) or not isinstance(b, Tensor):
-        if isinstance(a, Tensor):
-            return times_constant(a, np.asarray(b, dtype=np.float64))
-        tensor = b if isinstance(b, Tensor) else Tensor.constant(b)
-        return constant_times(np.asarray(a, dtype=np.float64), tensor)
+    if not isinstance(b, Tensor):
+        a = a if isinstance(a, Tensor) else Tensor.constant(a)
+        return times_constant(a, np.asarray(b, dtype=np.float64))
+    if not isinstance(a, Tensor):
+        return constant_times(np.asarray(a, dtype=np.float64), b)
     left = a.index if len(a.shape) > 1 else a.index[None, :]
     right = b.index if len(b.shape) > 1 else b.index[:, None]
     if left.shape[-1] != right.shape[-2]:
@@ -147,7 +205,7 @@ def _last_weights(trace: Trace, a: Tensor) -> IntArray | None:
     return np.asarray(a.shape[-1] - 1 - there[:, ::-1].argmax(axis=1))
 
 
-def _without(product: Tensor, a: Tensor, b: Tensor) -> Tensor:
+def _without(product: Tensor, a: Value, b: Value) -> Tensor:
     """Remove the additional axes of vectors from a product."""
     kept = [*product.shape]
     if len(a.shape) == 1:
@@ -157,25 +215,36 @@ def _without(product: Tensor, a: Tensor, b: Tensor) -> Tensor:
     return product.reshaped(tuple(kept))
 
 
-@multiplies("MatMul")
+@lowers("MatMul", factors=(0, 1))
 def matmul(call: Call) -> Value:
-    """Matrix product of two signals."""
+    """Matrix product."""
     return matrix_product(call.trace, call.value(0), call.value(1))
 
 
-@multiplies("Gemm")
+def _transposed(value: Value) -> Value:
+    return _swapped(value) if isinstance(value, Tensor) else value.T
+
+
+def _scaled(value: Value, factors: Any) -> Value:
+    if isinstance(value, Tensor):
+        return value.scale(factors)
+    return np.asarray(value * np.asarray(factors, dtype=np.float64))
+
+
+@lowers("Gemm", factors=(0, 1))
 def gemm(call: Call) -> Value:
     """``alpha * A' B' + beta * C``."""
-    a, b, c = call.tensor(0), call.tensor(1), call.optional(2)
+    a, b, c = call.value(0), call.value(1), call.optional(2)
     if call.node.integer("transA", 0):
-        a = a.take(a.index.T)
+        a = _transposed(a)
     if call.node.integer("transB", 0):
-        b = b.take(b.index.T)
-    product = matrix_product(call.trace, a, b).scale(call.node.number("alpha", 1.0))
+        b = _transposed(b)
+    alpha, beta = call.node.number("alpha", 1.0), call.node.number("beta", 1.0)
+    product: Value = matrix_product(call.trace, a, b)
+    product = product if alpha == 1.0 else _scaled(product, alpha)
     if c is None:
         return product
-    scaled = c if isinstance(c, Tensor) else Tensor.constant(c)
-    return plus(product, scaled.scale(call.node.number("beta", 1.0)))
+    return plus(product, c if beta == 1.0 else _scaled(c, beta))
 
 
 # -- reductions -----------------------------------------------------------------------------------
@@ -185,5 +254,7 @@ def gemm(call: Call) -> Value:
 def reduce_squares(call: Call) -> Value:
     """Return the sum of squares, or its root."""
     x, shape = grouped(call)
-    total = sum_of(call.trace.smooth(x, SQUARE), shape)
-    return total if call.node.op_type == "ReduceSumSquare" else call.trace.smooth(total, ROOT)
+    total = sum_of(call.trace.smooth(x, activations.Power(2.0)), shape)
+    if call.node.op_type == "ReduceSumSquare":
+        return total
+    return call.trace.smooth(total, activations.Power(0.5))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.formats.onnx.lower.affine_maps import times_constant
+from lipyomo.formats.onnx.lower.products import times_constant
 from lipyomo.formats.onnx.lower.registry import Call, Value, multiplies
 from lipyomo.networks.activations import Sigmoid, Softsign, Tanh
 from lipyomo.networks.building.affine import Tensor, joined_tensors

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -74,15 +74,6 @@ class Call:
         """All arguments, none of which may be omitted."""
         return [self.value(position) for position in range(len(self.arguments))]
 
-    def refuse_product(self, a: Value, b: Value) -> None:
-        """Refuse two factors that both depend on the network's input."""
-        if isinstance(a, Tensor) and isinstance(b, Tensor):
-            raise self.node.refuse(
-                "both factors depend on the network's input, and the product is no activation of "
-                "one signal (such as SiLU, GELU or Mish)",
-                self.remedy,
-            )
-
     def constant(self, position: int, what: str) -> Array:
         """Return an argument that must not depend on the network's input."""
         value = self.value(position)
@@ -112,12 +103,41 @@ class Call:
 
 Lowering: TypeAlias = Callable[[Call], Lowered]
 
-_LOWERINGS: dict[tuple[str, str], Lowering] = {}
-_TAKES_CONSTANTS: set[tuple[str, str]] = set()
-_MULTIPLIES: dict[tuple[str, str], Lowering] = {}
+
+class Entry(NamedTuple):
+    """A registered function.
+
+    Attributes
+    ----------
+    function : callable
+    constants : bool
+        Whether it also accepts only constants, which are otherwise folded by the reference
+        evaluator.
+    factors : sequence of int, or None
+        It multiplies signals if all arguments at these positions are signals; None if it never
+        does.  Then it is called last, since activations recognised by their formula need no
+        products.
+    """
+
+    function: Lowering
+    constants: bool = False
+    factors: Sequence[int] | None = None
+
+    def multiplies(self, arguments: Sequence[Value | None]) -> bool:
+        """Return whether it multiplies signals."""
+        signals = {k for k, argument in enumerate(arguments) if isinstance(argument, Tensor)}
+        return self.factors is not None and bool(signals) and signals.issuperset(self.factors)
 
 
-def lowers(*op_types: str, domain: str = "", constants: bool = False) -> Callable[..., Lowering]:
+_LOWERINGS: dict[tuple[str, str], Entry] = {}
+
+
+def lowers(
+    *op_types: str,
+    domain: str = "",
+    constants: bool = False,
+    factors: Sequence[int] | None = None,
+) -> Callable[[Lowering], Lowering]:
     """Register a function for one or more operators.
 
     Parameters
@@ -125,33 +145,21 @@ def lowers(*op_types: str, domain: str = "", constants: bool = False) -> Callabl
     *op_types : str
     domain : str, optional
         Operator-set domain; empty for the standard operators.
-    constants : bool, optional
-        Whether the function also accepts only constants, which are otherwise folded by the
-        reference evaluator.
+    constants, factors
+        See `Entry`.
     """
 
     def register(function: Lowering) -> Lowering:
         for op_type in op_types:
-            _LOWERINGS[domain, op_type] = function
-            if constants:
-                _TAKES_CONSTANTS.add((domain, op_type))
+            _LOWERINGS[domain, op_type] = Entry(function, constants, factors)
         return function
 
     return register
 
 
-def multiplies(*op_types: str, domain: str = "") -> Callable[[Lowering], Lowering]:
-    """Register a function for operators, or arguments, that are refused by `lowers`.
-
-    It is tried last, since activations recognised by their formula need no products.
-    """
-
-    def register(function: Lowering) -> Lowering:
-        for op_type in op_types:
-            _MULTIPLIES[domain, op_type] = function
-        return function
-
-    return register
+def multiplies(*op_types: str) -> Callable[[Lowering], Lowering]:
+    """Register a function for operators that multiply signals, or have unbounded slopes."""
+    return lowers(*op_types, factors=())
 
 
 @cache
@@ -163,26 +171,15 @@ def _read_all() -> None:
     import_modules("lipyomo.formats.onnx.lower")
 
 
-def product_lowering_of(node: GraphNode) -> Lowering | None:
-    """Return the function registered by `multiplies` for a node, if any."""
-    _read_all()
-    return _MULTIPLIES.get((node.domain, node.op_type))
-
-
-def lowering_of(node: GraphNode) -> Lowering | None:
-    """Return the function registered by `lowers` for a node, if any."""
+def lowering_of(node: GraphNode) -> Entry | None:
+    """Return the function registered for a node, if any."""
     key = node.domain, node.op_type
     if key not in _LOWERINGS:
         _read_all()
     return _LOWERINGS.get(key)
 
 
-def takes_constants(node: GraphNode) -> bool:
-    """Return whether the function for this node also accepts only constants."""
-    return lowering_of(node) is not None and (node.domain, node.op_type) in _TAKES_CONSTANTS
-
-
 def supported() -> list[tuple[str, str]]:
     """Return all supported operators, as (domain, operator), sorted."""
     _read_all()
-    return sorted({*_LOWERINGS, *_MULTIPLIES})
+    return sorted(_LOWERINGS)
