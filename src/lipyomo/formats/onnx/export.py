@@ -17,26 +17,11 @@ from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.errors import NetworkError
 from lipyomo.base.system.outputs import MODEL, written
 from lipyomo.base.system.threads import with_one_blas_thread
+from lipyomo.formats.onnx.lower.units import SMOOTH
 from lipyomo.formats.onnx.read import PathLike
 from lipyomo.formats.onnx.select import NAMES
 from lipyomo.formats.onnx.spelt import spelt
-from lipyomo.networks.activations import (
-    Activation,
-    Celu,
-    Cos,
-    Elu,
-    Erf,
-    Gelu,
-    HardSwish,
-    Mish,
-    Selu,
-    Sigmoid,
-    Sin,
-    Softplus,
-    Softsign,
-    Swish,
-    Tanh,
-)
+from lipyomo.networks.activations import Activation, Celu, Elu, Softplus, Swish, activation
 from lipyomo.networks.layer import square_pairs
 from lipyomo.networks.network import Layer, Network, check_network
 from lipyomo.version import __version__
@@ -44,24 +29,11 @@ from lipyomo.version import __version__
 OPSET = 17
 """Operator set of exported models, unless an operator needs a later one."""
 
-_OPERATORS: dict[type[Activation], tuple[str, int]] = {
-    Tanh: ("Tanh", 13),
-    Sigmoid: ("Sigmoid", 13),
-    Softsign: ("Softsign", 1),
-    Erf: ("Erf", 13),
-    Sin: ("Sin", 7),
-    Cos: ("Cos", 7),
-    Mish: ("Mish", 18),
-    HardSwish: ("HardSwish", 14),
-    Elu: ("Elu", 6),
-    Selu: ("Selu", 6),
-    Celu: ("Celu", 12),
-    Gelu: ("Gelu", 20),
-}
-"""Operators with attributes named as the activation's parameters, and their first operator sets."""
+LATER = {"Mish": 18, "Gelu": 20}
+"""Operators that were added to later operator sets."""
 
-COMPLETE_OPSET = max(since for _, since in _OPERATORS.values())
-"""First operator set with all of these, so that none is expanded with rounded constants."""
+COMPLETE_OPSET = max(LATER.values())
+"""First operator set with all activations, so that none is expanded with rounded constants."""
 
 
 def _parameters(kind: Activation) -> dict[str, Any]:
@@ -175,7 +147,8 @@ class _Writer:
                 return self.node("Softplus", [source], output)
             bent = self.node("Softplus", [scaled], f"{label}.bent")
             return self.node("Div", [bent, beta], output)
-        if type(kind) not in _OPERATORS:
+        operators = {type(activation(name)): operator for operator, (name, _) in SMOOTH.items()}
+        if type(kind) not in operators:
             if spelt(self, kind.true, source, label):
                 return output
             raise NetworkError(f"the activation {kind.name} has no operator in ONNX")
@@ -186,8 +159,8 @@ class _Writer:
                     "float32 numbers only.  Remedy: round the weights to float32"
                 )
             kind = Elu()
-        operator, opset = _OPERATORS[type(kind)]
-        self.opset = max(self.opset, opset)
+        operator = operators[type(kind)]
+        self.opset = max(self.opset, LATER.get(operator, OPSET))
         attributes = _parameters(kind)
         for key, value in attributes.items():
             if isinstance(value, float) and float(np.float32(value)) != value:

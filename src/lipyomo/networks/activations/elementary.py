@@ -130,3 +130,16 @@ sin = Elementary("sin", lambda: np.sin)
 cos = Elementary("cos", lambda: np.cos)
 erf = Elementary("erf", _special("erf"))
 erfc = Elementary("erfc", _special("erfc"))
+
+
+def logistic(y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """``p = 1 / (1 + exp(-y))`` and ``q = 1 - p``, with relative errors below 20 u.
+
+    Both are made from e = exp(-|y|) <= 1, so that neither loses its relative precision: e is off by
+    8 u, ``1 / (1 + e)`` by 10 u, ``e / (1 + e)`` by 19 u.
+    """
+    e = exp(-np.abs(y))
+    large = 1.0 / (1.0 + e)
+    small = e * large
+    right = y >= 0.0
+    return np.where(right, large, small), np.where(right, small, large)

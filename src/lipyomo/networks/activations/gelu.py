@@ -35,8 +35,7 @@ from lipyomo.networks.activations.activation import Activation, Slope
 from lipyomo.networks.activations.bell import BellFamily
 from lipyomo.networks.activations.branch import Branch, Turn
 from lipyomo.networks.activations.derived import Derivative
-from lipyomo.networks.activations.elementary import erfc, exp
-from lipyomo.networks.activations.logistic import logistic
+from lipyomo.networks.activations.elementary import erfc, exp, logistic
 from lipyomo.networks.activations.registry import known_as
 from lipyomo.networks.activations.rounding import FARTHEST, error
 

@@ -20,7 +20,7 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.networks.activations.activation import Slope
 from lipyomo.networks.activations.branch import Branch, Turn, exact_turn
 from lipyomo.networks.activations.derived import Derivative
-from lipyomo.networks.activations.logistic import logistic
+from lipyomo.networks.activations.elementary import logistic
 from lipyomo.networks.activations.registry import known_as
 from lipyomo.networks.activations.rounding import error
 from lipyomo.networks.activations.scaled import ScaledActivation

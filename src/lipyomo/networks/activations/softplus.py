@@ -16,8 +16,7 @@ from flint import arb
 from lipyomo.base.arrays import FloatArray
 from lipyomo.networks.activations.activation import Slope
 from lipyomo.networks.activations.branch import Branch, Turn, exact_turn
-from lipyomo.networks.activations.elementary import exp, log1p
-from lipyomo.networks.activations.logistic import logistic
+from lipyomo.networks.activations.elementary import exp, log1p, logistic
 from lipyomo.networks.activations.registry import known_as
 from lipyomo.networks.activations.rounding import error
 from lipyomo.networks.activations.scaled import ScaledActivation

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from lipyomo.base.errors import ImportRefused, NetworkError
-from lipyomo.formats.onnx.fold import fold
-from lipyomo.formats.onnx.forecast import expect
+from lipyomo.formats.onnx.fold import expect, fold
 from lipyomo.formats.onnx.gates import (
     Formula,
     Pending,

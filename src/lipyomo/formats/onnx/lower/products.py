@@ -18,7 +18,7 @@ import scipy.sparse as sp
 
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.errors import NetworkError
-from lipyomo.formats.onnx.forecast import entry_count
+from lipyomo.formats.onnx.fold import entry_count
 from lipyomo.formats.onnx.lower.reductions import grouped, sum_of
 from lipyomo.formats.onnx.lower.registry import Call, Value, lowers, multiplies
 from lipyomo.networks import activations

@@ -1,13 +1,21 @@
-"""Operators that are two-slope units: piecewise linear activations, Max and Min."""
+"""Operators that are units: activations, smooth or piecewise linear, Max and Min.
+
+Products such as ``x * Sigmoid(x)``, by which exporters express activations, are recognised in
+`lipyomo.formats.onnx.gates`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import reduce
+from typing import Any
 
 import numpy as np
 
+from lipyomo.base.errors import NetworkError
 from lipyomo.formats.onnx.graph import Array
 from lipyomo.formats.onnx.lower.registry import Call, Value, lowers
+from lipyomo.networks.activations import activation
 from lipyomo.networks.building.affine import Tensor, tree
 from lipyomo.networks.building.trace import Trace
 
@@ -95,3 +103,67 @@ def _constants_first(call: Call, join: np.ufunc) -> list[Tensor]:
     if constants:
         tensors.insert(0, Tensor.constant(reduce(join, constants)))
     return tensors
+
+
+# -- smooth units ---------------------------------------------------------------------------------
+
+
+def _single(number: float) -> float:
+    """Return the nearest float32 number; defaults in the ONNX standard are such numbers."""
+    return float(np.float32(number))
+
+
+SMOOTH: dict[str, tuple[str, Mapping[str, float | str]]] = {
+    "Tanh": ("tanh", {}),
+    "Sigmoid": ("sigmoid", {}),
+    "Softplus": ("softplus", {}),
+    "Softsign": ("softsign", {}),
+    "Erf": ("erf", {}),
+    "Sin": ("sin", {}),
+    "Cos": ("cos", {}),
+    "Mish": ("mish", {}),
+    "HardSwish": ("hard_swish", {}),
+    "Elu": ("elu", {"alpha": 1.0}),
+    "Selu": ("selu", {"alpha": _single(1.6732632423543772), "gamma": _single(1.0507009873554805)}),
+    "Celu": ("celu", {"alpha": 1.0}),
+    "Gelu": ("gelu", {"approximate": "none"}),
+}
+"""Operators, their activations, and parameters of the same name in both, with their defaults."""
+
+MICROSOFT = "com.microsoft"
+"""The domain of onnxruntime's own operators."""
+
+
+def _units(call: Call, name: str, **parameters: Any) -> Tensor:
+    """Apply an activation to the first argument."""
+    try:
+        kind = activation(name, **parameters)
+    except NetworkError as error:
+        raise call.node.refuse(str(error), "export the model with other parameters") from None
+    return call.trace.smooth(call.tensor(0), kind)
+
+
+@lowers(*SMOOTH)
+def smooth(call: Call) -> Value:
+    """Return an activation with the stored parameters."""
+    name, defaults = SMOOTH[call.node.op_type]
+    given = {key: call.node.attributes.get(key, default) for key, default in defaults.items()}
+    return _units(call, name, **given)
+
+
+@lowers("Swish")
+def swish(call: Call) -> Value:
+    """``x / (1 + exp(-alpha x))``."""
+    return _units(call, "swish", beta=call.node.number("alpha", 1.0))
+
+
+@lowers("QuickGelu", domain=MICROSOFT)
+def quick_gelu(call: Call) -> Value:
+    """``x / (1 + exp(-alpha x))``, with alpha = 1.702 by default."""
+    return _units(call, "swish", beta=call.node.number("alpha", _single(1.702)))
+
+
+@lowers("Gelu", domain=MICROSOFT)
+def exact_gelu(call: Call) -> Value:
+    """``x Phi(x)``."""
+    return _units(call, "gelu")
