@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
+from flint import fmpz_poly
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.networks.activations import Activation, Exp, Log, Power
-from lipyomo.networks.activations.derived import Derivative, derivative_of, polynomial_product
-from lipyomo.networks.activations.hyperbolic import TanhFamily, polynomial
+from lipyomo.networks.activations.derived import Derivative
+from lipyomo.networks.activations.hyperbolic import SLOPE, TanhFamily, polynomial
 from lipyomo.networks.activations.silu_derivatives import SiluFamily
 
 
@@ -44,12 +44,10 @@ def spelt(nodes: Nodes, kind: Activation, z: str, label: str) -> bool:
         nodes.node("Exp" if isinstance(kind, Exp) else "Log", [z], output)
     elif isinstance(kind, Derivative) and isinstance(kind.family, TanhFamily):
         t = nodes.node("Tanh", [z], f"{label}.tanh")
-        coefficients = polynomial_product((1, 0, -1), polynomial(kind.order))
-        _polynomial(nodes, coefficients, t, label, output)
+        _polynomial(nodes, SLOPE * polynomial(kind.order), t, label, output)
     elif isinstance(kind, Derivative) and isinstance(kind.family, SiluFamily):
         s = nodes.node("Sigmoid", [z], f"{label}.sigmoid")
-        before, own = _logistic(kind.order - 1), _logistic(kind.order)
-        many = [kind.order * one for one in before]
+        many, own = kind.order * _logistic(kind.order - 1), _logistic(kind.order)
         first = _polynomial(nodes, many, s, f"{label}.first", f"{label}.first")
         second = _polynomial(nodes, own, s, f"{label}.second", f"{label}.second")
         moved = nodes.node("Mul", [z, second], f"{label}.moved")
@@ -69,22 +67,22 @@ def _power(nodes: Nodes, exponent: float, z: str, label: str) -> None:
         nodes.node("Pow", [z, nodes.store(f"{label}.exponent", np.array(exponent))], output)
 
 
-def _logistic(order: int) -> Sequence[int]:
+def _logistic(order: int) -> fmpz_poly:
     """Return a derivative of the logistic function l as a polynomial in l: ``l' = l - l**2``."""
-    found: Sequence[int] = (0, 1)
+    found = fmpz_poly([0, 1])
     for _ in range(order):
-        found = polynomial_product((0, 1, -1), derivative_of(found))
+        found = fmpz_poly([0, 1, -1]) * found.derivative()
     return found
 
 
-def _polynomial(nodes: Nodes, coefficients: Sequence[int], x: str, label: str, output: str) -> str:
-    """Add a polynomial by Horner's rule; the constant coefficient comes first."""
-    *rest, last = coefficients
-    found = nodes.store(f"{label}.c{len(rest)}", np.array(float(last)))
+def _polynomial(nodes: Nodes, polynomial: fmpz_poly, x: str, label: str, output: str) -> str:
+    """Add a polynomial by Horner's rule."""
+    *rest, last = map(float, polynomial.coeffs())
+    found = nodes.store(f"{label}.c{len(rest)}", np.array(last))
     for k in range(len(rest) - 1, -1, -1):
         done = k == 0 and not rest[0]
         found = nodes.node("Mul", [found, x], output if done else f"{label}.times{k}")
         if rest[k]:
-            term = nodes.store(f"{label}.c{k}", np.array(float(rest[k])))
+            term = nodes.store(f"{label}.c{k}", np.array(rest[k]))
             found = nodes.node("Add", [found, term], output if k == 0 else f"{label}.plus{k}")
     return found

@@ -14,20 +14,12 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from flint import arb
+from flint import arb, fmpz_poly
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.rounding import UNIT_ROUNDOFF
 from lipyomo.networks.activations.branch import Branch, Turn
-from lipyomo.networks.activations.derived import (
-    Family,
-    derivative_of,
-    horner,
-    horner_of_ball,
-    polynomial_product,
-    polynomial_sum,
-    turning_points,
-)
+from lipyomo.networks.activations.derived import Family, horner, turning_points
 from lipyomo.networks.activations.elementary import exp
 from lipyomo.networks.activations.rounding import FARTHEST, TINY, Error
 
@@ -86,10 +78,11 @@ class BellFamily(Family):
         """See `Family`."""
         if order < self.first:
             return self.branch.errors[order]
-        coefficients, unit = _polynomial(self, order), UNIT_ROUNDOFF
+        coefficients = [abs(int(one)) for one in _polynomial(self, order).coeffs()]
+        unit = UNIT_ROUNDOFF
         each = 16 + 2 * len(coefficients)
         off = sum(
-            abs(one) * (each * self._peak(k) + 0.5 * self.double * self._peak(k + 2))
+            one * (each * self._peak(k) + 0.5 * self.double * self._peak(k + 2))
             for k, one in enumerate(coefficients)
         )
         return Error(2 * unit, off * unit + 16 * TINY)
@@ -109,24 +102,22 @@ class BellFamily(Family):
             return self.branch.ball(z)[order]
         scale = 2 / arb.pi().sqrt() if self.double == 2 else 1 / (2 * arb.pi()).sqrt()
         w = scale * (-z * z * self.double / 2).exp()
-        return horner_of_ball(_polynomial(self, order), z) * w
+        return _polynomial(self, order)(z) * w
 
     def sign(self, order: int) -> float | None:
         """See `Family`."""
         if order < self.first:
             return None
-        odd = (len(_polynomial(self, order)) - 1) % 2
+        odd = _polynomial(self, order).degree() % 2
         return -1.0 if odd else 1.0
 
 
 @cache
-def _polynomial(family: BellFamily, order: int) -> tuple[int, ...]:
+def _polynomial(family: BellFamily, order: int) -> fmpz_poly:
     if order == family.first:
-        return family.start
+        return fmpz_poly(list(family.start))
     before = _polynomial(family, order - 1)
-    return tuple(
-        polynomial_sum(polynomial_product((0, -family.double), before), derivative_of(before))
-    )
+    return fmpz_poly([0, -family.double]) * before + before.derivative()
 
 
 @cache

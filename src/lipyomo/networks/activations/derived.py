@@ -9,7 +9,7 @@ derivatives of the same function, which a `Family` provides to any order.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -135,62 +135,28 @@ class Derivative(Activation):
         return Slope(1.0, Derivative(self.family, self.order + 1))
 
 
-def real_roots(coefficients: Sequence[int]) -> list[arb]:
-    """The real roots of a polynomial without multiple ones, in order; the constant term first."""
-    with ctx.workprec(BITS):
-        polynomial = fmpz_poly(list(coefficients))
-        roots = [root for root, _ in polynomial.complex_roots() if root.imag.contains(0)]
-        return sorted((root.real for root in roots), key=float)
-
-
 def turning_points(
-    coefficients: Sequence[int], point: Callable[[arb], tuple[arb, arb]]
+    polynomial: fmpz_poly, point: Callable[[arb], tuple[arb, arb]]
 ) -> tuple[Turn, ...]:
     """Return turning points at the real roots of a polynomial, as float64 numbers.
 
     Parameters
     ----------
-    coefficients : sequence of int
+    polynomial : fmpz_poly
+        Without multiple roots.
     point : callable
         Maps a root to the place of the turning point and the value there.
     """
     with ctx.workprec(BITS):
-        pairs = [point(root) for root in real_roots(coefficients)]
+        roots = [root.real for root, _ in polynomial.complex_roots() if root.imag.contains(0)]
+        pairs = [point(root) for root in sorted(roots, key=float)]
         return tuple(Turn(float(at.mid()), float(value.mid())) for at, value in pairs)
 
 
-def horner(coefficients: Sequence[int], x: FloatArray) -> FloatArray:
-    """Return a polynomial at `x`, the constant term first."""
-    found = np.full_like(x, float(coefficients[-1]))
-    for one in coefficients[-2::-1]:
-        found = found * x + float(one)
-    return found
-
-
-def horner_of_ball(coefficients: Sequence[int], x: arb) -> arb:
-    """Return a polynomial on a ball."""
-    found = arb(coefficients[-1])
-    for one in coefficients[-2::-1]:
+def horner(polynomial: fmpz_poly, x: FloatArray) -> FloatArray:
+    """Return a polynomial at `x`."""
+    *rest, last = map(float, polynomial.coeffs())
+    found = np.full_like(x, last)
+    for one in reversed(rest):
         found = found * x + one
     return found
-
-
-def derivative_of(coefficients: Sequence[int]) -> list[int]:
-    """Coefficients of the derivative of a polynomial."""
-    return [k * one for k, one in enumerate(coefficients)][1:] or [0]
-
-
-def polynomial_product(a: Sequence[int], b: Sequence[int]) -> list[int]:
-    """Coefficients of a product of polynomials."""
-    found = [0] * (len(a) + len(b) - 1)
-    for i, one in enumerate(a):
-        for j, other in enumerate(b):
-            found[i + j] += one * other
-    return found
-
-
-def polynomial_sum(a: Sequence[int], b: Sequence[int]) -> list[int]:
-    """Coefficients of a sum of polynomials."""
-    size = max(len(a), len(b))
-    left, right = ([*one, *[0] * (size - len(one))] for one in (a, b))
-    return [x + y for x, y in zip(left, right, strict=True)]

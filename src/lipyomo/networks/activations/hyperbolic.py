@@ -9,51 +9,36 @@ Turning points are roots of the next polynomial, found in ball arithmetic.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from flint import arb
+from flint import arb, fmpz_poly
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.rounding import UNIT_ROUNDOFF
 from lipyomo.networks.activations.branch import Turn
-from lipyomo.networks.activations.derived import (
-    Family,
-    derivative_of,
-    horner,
-    horner_of_ball,
-    polynomial_product,
-    polynomial_sum,
-    turning_points,
-)
+from lipyomo.networks.activations.derived import Family, horner, turning_points
 from lipyomo.networks.activations.elementary import exp, tanh
 from lipyomo.networks.activations.rounding import TINY, Error
 
+SLOPE = fmpz_poly([1, 0, -1])
+"""tanh', in t."""
+
 
 @cache
-def polynomial(order: int) -> tuple[int, ...]:
+def polynomial(order: int) -> fmpz_poly:
     """Q of a derivative of tanh; ``order >= 1``."""
     if order == 1:
-        return (1,)
+        return fmpz_poly([1])
     before = polynomial(order - 1)
-    found = polynomial_sum(
-        polynomial_product((0, -2), before), polynomial_product((1, 0, -1), derivative_of(before))
-    )
-    while found[-1] == 0:
-        found.pop()
-    return tuple(found)
+    return fmpz_poly([0, -2]) * before + SLOPE * before.derivative()
 
 
 @cache
 def _turns(order: int) -> tuple[Turn, ...]:
-    own = polynomial(order)
-    return turning_points(polynomial(order + 1), lambda t: (t.atanh(), _at(t, own)))
-
-
-def _at(t: arb, coefficients: Sequence[int]) -> arb:
-    return (1 - t * t) * horner_of_ball(coefficients, t)
+    whole = SLOPE * polynomial(order)
+    return turning_points(polynomial(order + 1), lambda t: (t.atanh(), whole(t)))
 
 
 @dataclass(frozen=True)
@@ -76,16 +61,16 @@ class TanhFamily(Family):
 
     def error(self, order: int) -> Error:
         """See `Family`."""
-        coefficients = polynomial(order)
-        degree, size = len(coefficients) - 1, sum(map(abs, coefficients))
-        off, unit = 10 * degree, UNIT_ROUNDOFF
+        coefficients = [abs(int(one)) for one in polynomial(order).coeffs()]
+        size = sum(coefficients)
+        off, unit = 10 * (len(coefficients) - 1), UNIT_ROUNDOFF
         if sum(one != 0 for one in coefficients) == 1:
             return Error((28 + off) * unit, 8 * size * TINY)
         return Error(28 * unit, (off + 2) * size * unit + 8 * size * TINY)
 
     def ball(self, z: arb, order: int) -> arb:
         """See `Family`."""
-        return z.sech() ** 2 * horner_of_ball(polynomial(order), z.tanh())
+        return z.sech() ** 2 * polynomial(order)(z.tanh())
 
     def sign(self, order: int) -> float:
         """See `Family`."""

@@ -86,8 +86,8 @@ class SiluFamily(Family):
             return self.branch.errors[order]
         off = 0.0
         for k, factor in ((order - 1, order * 0.5**order), (order, 0.5 ** (order + 1))):
-            size = sum(map(abs, polynomial(k)))
-            off += factor * (40 + 10 * (len(polynomial(k)) - 1)) * size
+            size = sum(abs(int(one)) for one in polynomial(k).coeffs())
+            off += factor * (40 + 10 * polynomial(k).degree()) * size
         return Error(2 * UNIT_ROUNDOFF, off * UNIT_ROUNDOFF + 1e5 * off * TINY)
 
     def tails(self, order: int) -> tuple[float, float]:

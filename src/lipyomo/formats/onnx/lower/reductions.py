@@ -12,7 +12,7 @@ from lipyomo.networks.building.affine import Tensor, tree
 from lipyomo.networks.building.trace import Trace
 
 
-def through_units(trace: Trace, x: Tensor, pool: Callable[[Tensor], Tensor]) -> Tensor:
+def through_increasing(trace: Trace, x: Tensor, pool: Callable[[Tensor], Tensor]) -> Tensor:
     """Apply a maximum to `x`, before its units if these are nondecreasing: they commute."""
     before = trace.before_unit(x)
     if before is None:
@@ -73,5 +73,5 @@ def reduce_max(call: Call) -> Value:
         index = tensor.index
         return tree([tensor.take(place) for place in index.T], call.trace.maximum)
 
-    found = through_units(call.trace, x.scale(sign), pool).scale(sign)
+    found = through_increasing(call.trace, x.scale(sign), pool).scale(sign)
     return found.reshaped(shape)

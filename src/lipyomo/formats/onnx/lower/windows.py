@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.formats.onnx.graph import GraphNode
-from lipyomo.formats.onnx.lower.reductions import through_units
+from lipyomo.formats.onnx.lower.reductions import through_increasing
 from lipyomo.formats.onnx.lower.registry import Call, Value, lowers
 from lipyomo.networks.building.affine import Tensor, tree
 from lipyomo.networks.building.trace import Trace
@@ -271,4 +271,4 @@ def max_pool(call: Call) -> list[Value]:
             tensor = _along(call.trace, tensor, axis, window.positions)
         return tensor
 
-    return [through_units(call.trace, x, pool)]
+    return [through_increasing(call.trace, x, pool)]
