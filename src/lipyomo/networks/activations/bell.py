@@ -122,7 +122,5 @@ def _polynomial(family: BellFamily, order: int) -> fmpz_poly:
 
 @cache
 def _turns(family: BellFamily, order: int) -> tuple[Turn, ...]:
-    if order < family.first:
-        return family.branch.turns[order]
     after = _polynomial(family, order + 1)
     return turning_points(after, lambda root: (root, family.ball(root, order)))

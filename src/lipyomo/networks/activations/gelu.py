@@ -44,26 +44,19 @@ from lipyomo.networks.activations.rounding import FARTHEST, error
 class GeluBranch(Branch):
     """``z Phi(z)`` on R."""
 
-    turns = (
-        (Turn(-0.7517915246935645, -0.16997120747990366),),
-        (
-            Turn(-1.4142135623730951, -0.12890414518515478),
-            Turn(1.4142135623730951, 1.1289041451851547),
-        ),
-        (
-            Turn(-2.0, -0.1079819330263761),
-            Turn(0.0, 0.7978845608028654),
-            Turn(2.0, -0.1079819330263761),
-        ),
-        (
-            Turn(-2.5243377989621387, -0.09874165861146963),
-            Turn(-0.7922869913932613, 0.7787696350557323),
-            Turn(0.7922869913932613, -0.7787696350557323),
-            Turn(2.5243377989621387, 0.09874165861146963),
-        ),
-    )
     tails = ((0.0, np.inf), (0.0, 1.0), (0.0, 0.0), (0.0, 0.0))
     errors = (error(32, 8), error(32, 24), error(32, 32), error(32, 48))
+
+    @property
+    def family(self) -> BellFamily:
+        """The derivatives, which from the second one on are polynomials times a bell curve."""
+        return BellFamily("gelu", self, 2, (2, 0, -1), 1)
+
+    @cached_property
+    def turns(self) -> tuple[tuple[Turn, ...], ...]:
+        """Turning points, for the value and three derivatives."""
+        lowest = (Turn(-0.7517915246935645, -0.16997120747990366),)
+        return lowest, *(self.family.turns(order) for order in (1, 2, 3))
 
     def jet(self, z: FloatArray, order: int) -> tuple[FloatArray, ...]:
         """Return value and derivatives up to `order` at finite `z`."""
@@ -172,4 +165,4 @@ class Gelu(Activation):
         """``Phi(z) + z phi(z)``; that of the form with tanh is not supported."""
         if self.approximate != "none":
             return super().derivative
-        return Slope(1.0, Derivative(BellFamily("gelu", GeluBranch(), 2, (2, 0, -1), 1), 1))
+        return Slope(1.0, Derivative(GeluBranch().family, 1))

@@ -22,7 +22,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -31,7 +32,6 @@ from flint import arb
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import NetworkError
 from lipyomo.networks.activations.activation import Activation, Slope
-from lipyomo.networks.activations.bands import Band
 from lipyomo.networks.activations.branch import Branch, Turn, exact_turn
 from lipyomo.networks.activations.elementary import exp, log1p
 from lipyomo.networks.activations.rounding import Error, error, outwards
@@ -43,8 +43,12 @@ STEEPEST = 1e100
 """Limit of derivatives: products of larger ones overflow."""
 
 
+@dataclass(frozen=True, kw_only=True)
 class Piece(Branch):
     """An interval on which a function is smooth; limits at its ends are computed there."""
+
+    low: float = -np.inf
+    high: float = np.inf
 
     steep = True
 
@@ -74,8 +78,6 @@ class PowerPiece(Piece):
     """``z**exponent`` on [low, high], which is on one side of zero unless powers are whole."""
 
     exponent: float
-    low: float
-    high: float
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "whole", self.exponent == 2.0)  # its second derivative is constant
@@ -147,9 +149,6 @@ def _power_of_ball(z: arb, exponent: float) -> arb:
 class ExpPiece(Piece):
     """``exp(z)`` on [low, high]."""
 
-    low: float
-    high: float
-
     errors = (error(16),) * 4
 
     def jet(self, z: FloatArray, order: int) -> tuple[FloatArray, ...]:
@@ -164,9 +163,6 @@ class ExpPiece(Piece):
 @dataclass(frozen=True)
 class LogPiece(Piece):
     """``log(z)`` on [low, high], above zero."""
-
-    low: float
-    high: float
 
     errors = (error(32), error(8), error(8), error(8))
 
@@ -204,10 +200,6 @@ class Unbounded(Activation):
     def pieces(self) -> tuple[Piece, ...]:
         """The intervals on which the function is defined, in ascending order."""
 
-    @abstractmethod
-    def piece(self, low: float, high: float) -> Piece:
-        """Return the function on an interval inside one of the pieces."""
-
     @property
     def branches(self) -> tuple[Branch, ...]:
         """Raise `NetworkError`, as slopes are not bounded yet."""
@@ -224,8 +216,8 @@ class Unbounded(Activation):
         NetworkError
             If it is singular there, or too steep.
         """
-        fits = [piece for piece in self.pieces if self._inside(piece, low, high)]
-        if not fits:
+        bounded = -np.inf < low <= high < np.inf
+        if not bounded or not any(p.low < low and high < p.high for p in self.pieces):
             gap = " and ".join(f"({p.low:g}, {p.high:g})" for p in self.pieces)
             raise NetworkError(
                 f"{self.name} needs arguments in {gap}, but all that is proved of them over the "
@@ -240,10 +232,6 @@ class Unbounded(Activation):
                 f"[{low:.6g}, {high:.6g}], which is all that is proved of its arguments"
             )
         return found
-
-    @staticmethod
-    def _inside(piece: Piece, low: float, high: float) -> bool:
-        return -np.inf < low <= high < np.inf and piece.low < low and high < piece.high
 
     def _derivative(self, order: int, z: FloatArray) -> FloatArray:
         """Return a derivative at `z`; NaN where the function is not defined."""
@@ -308,13 +296,9 @@ class Power(Unbounded):
         """R, both sides of zero, or the positive numbers, depending on the exponent."""
         p = self.exponent
         if _is_whole(p):
-            return (PowerPiece(p, -np.inf, np.inf),)
-        above = PowerPiece(p, 0.0, np.inf)
-        return (PowerPiece(p, -np.inf, 0.0), above) if p == int(p) else (above,)
-
-    def piece(self, low: float, high: float) -> Piece:
-        """Return the function on an interval inside one of the pieces."""
-        return PowerPiece(self.exponent, low, high)
+            return (PowerPiece(p),)
+        above = PowerPiece(p, low=0.0)
+        return (PowerPiece(p, high=0.0), above) if p == int(p) else (above,)
 
     @property
     def derivative(self) -> Slope:
@@ -331,11 +315,7 @@ class Exp(Unbounded):
     """``exp(z)``."""
 
     name = "exp"
-    pieces = (ExpPiece(-np.inf, np.inf),)
-
-    def piece(self, low: float, high: float) -> Piece:
-        """Return the function on an interval."""
-        return ExpPiece(low, high)
+    pieces = (ExpPiece(),)
 
     @property
     def derivative(self) -> Slope:
@@ -348,11 +328,7 @@ class Log(Unbounded):
     """``log(z)`` for z > 0."""
 
     name = "log"
-    pieces = (LogPiece(0.0, np.inf),)
-
-    def piece(self, low: float, high: float) -> Piece:
-        """Return the function on an interval above zero."""
-        return LogPiece(low, high)
+    pieces = (LogPiece(low=0.0),)
 
     @property
     def derivative(self) -> Slope:
@@ -393,7 +369,7 @@ class Confined(Activation):
     @cached_property
     def branches(self) -> tuple[Branch, ...]:
         """A single branch, on the interval."""
-        return (self.of.piece(self.low, self.high),)
+        return (replace(self.of.pieces[0], low=self.low, high=self.high),)
 
     def _shared(self, z: FloatArray) -> FloatArray:
         return np.clip(np.asarray(z, dtype=np.float64), self.low, self.high)
@@ -408,22 +384,13 @@ class Confined(Activation):
         """Return ranges on the intersections of intervals with this one."""
         return super()._range(order, self._shared(low), self._shared(high))
 
-    def lines(
-        self,
-        A: FloatArray,
-        c: FloatArray,
-        low: FloatArray,
-        high: FloatArray,
-        slope: FloatArray | None = None,
-    ) -> Band:
-        """As `Activation.lines`, for all z in the intersection of an interval with this one."""
-        return super().lines(A, c, self._shared(low), self._shared(high), slope)
-
-    def parabolas(
-        self, A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray, f: FloatArray
+    def _each_block(
+        self, some: Sequence[FloatArray], made: Callable[..., tuple[FloatArray, ...]], count: int
     ) -> tuple[FloatArray, ...]:
-        """As `Activation.parabolas`, for z in the intersection of an interval with this one."""
-        return super().parabolas(A, c, self._shared(low), self._shared(high), f)
+        """As `Activation._each_block`, for the intersections of intervals with this one."""
+        A, c, low, high, *others = some
+        some = A, c, self._shared(low), self._shared(high), *others
+        return super()._each_block(some, made, count)
 
     def exact(self, z: arb) -> tuple[arb, arb]:
         """Enclosures of sigma and sigma' on a ball, even outside the interval."""

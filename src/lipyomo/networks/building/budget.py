@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 import numpy as np
 
@@ -40,18 +39,6 @@ def readable(size: float) -> str:
     return f"{size / 1e3:,.1f} kB"
 
 
-class Place(Protocol):
-    """The node of a graph that is being imported, for messages."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-
-    @property
-    def op_type(self) -> str:
-        """Its operator."""
-
-
 class OverBudget(ImportRefused):
     """A model exceeds the limits of memory or time; other ways to import it are not tried."""
 
@@ -70,18 +57,18 @@ class Budget:
         The time limit, for messages.
     held : int
         Bytes of the tensors that are kept.
-    node : Place or None
-        The current node, for messages.
+    node : (str, str) or None
+        Name and operator of the current node, for messages.
     """
 
     memory: int = field(default_factory=lambda: int(MEMORY_SHARE * machine_memory()))
     deadline: float = math.inf
     seconds: float = math.inf
     held: int = 0
-    node: Place | None = None
+    node: tuple[str, str] | None = None
 
-    def at(self, node: Place | None) -> None:
-        """Set the current node, or None."""
+    def at(self, node: tuple[str, str] | None) -> None:
+        """Set the name and the operator of the current node, or None."""
         self.node = node
 
     def keep(self, size: int) -> None:
@@ -137,9 +124,8 @@ class Budget:
             )
 
     def _refusal(self, message: str, remedy: str) -> ImportRefused:
-        if self.node is None:
-            return OverBudget(message, remedy=remedy)
-        return OverBudget(message, self.node.name, self.node.op_type, remedy)
+        name, op_type = self.node or (None, None)
+        return OverBudget(message, name, op_type, remedy)
 
 
 def limits(time_limit: float = math.inf, memory_limit: int | None = None) -> Budget:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-
 import numpy as np
 import scipy.sparse as sp
 
@@ -65,12 +63,13 @@ def distinct_rows(matrix: sp.csr_array) -> tuple[IntArray, IntArray]:
     which : ndarray of int, shape (rows,)
         ``matrix[first[which[i]]] == matrix[i]``.
     """
-    known: dict[bytes, int] = {}
+    known: dict[tuple[bytes, bytes], int] = {}
     first: list[int] = []
     which = np.empty(matrix.shape[0], dtype=np.intp)
     matrix.sort_indices()
     for row in range(matrix.shape[0]):
-        key = digest(matrix, row)
+        span = slice(matrix.indptr[row], matrix.indptr[row + 1])
+        key = matrix.indices[span].tobytes(), matrix.data[span].tobytes()
         which[row] = known.setdefault(key, len(first))
         if which[row] == len(first):
             first.append(row)
@@ -112,12 +111,3 @@ def parallel_columns(matrix: sp.csr_array) -> tuple[IntArray, sp.csr_array]:
     factors = scales / scales[first][which]
     shares = sp.csr_array((factors, places), shape=(first.size, matrix.shape[1]))
     return filled[first], shares
-
-
-def digest(matrix: sp.csr_array, row: int) -> bytes:
-    """Return a hash of a sorted row: equal rows only have equal hashes (up to 2^-128)."""
-    span = slice(matrix.indptr[row], matrix.indptr[row + 1])
-    found = hashlib.blake2b(matrix.indices[span].tobytes(), digest_size=16)
-    found.update(b"|")
-    found.update(matrix.data[span].tobytes())
-    return found.digest()

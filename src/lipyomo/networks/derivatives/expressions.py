@@ -5,10 +5,11 @@ An example is the residual of a differential equation, for a network that was tr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from lipyomo.base.arguments import instance, real_number, real_numbers
 from lipyomo.base.arrays import FloatArray, IntArray
@@ -34,7 +35,7 @@ FUNCTIONS: Mapping[Any, Activation] = {
 """Activations of numpy's functions."""
 
 
-class Expression:
+class Expression(NDArrayOperatorsMixin):
     """A vector-valued function of the inputs of a network.
 
     Sums, products, quotients, integer and half-integer powers and numpy's sin, cos, tanh, exp, log,
@@ -57,86 +58,62 @@ class Expression:
         places = np.atleast_1d(np.arange(len(self))[index])
         return Expression(self._trace, self._tensor.take(places))
 
-    def _pair(self, other: Any) -> tuple[Tensor, Tensor]:
-        """Return both tensors, broadcast to one size."""
+    def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **other: Any) -> Expression:
+        """Apply numpy's functions and operators, which those of Python call."""
+        found: Tensor | None = None
+        if method == "__call__" and not other:
+            found = self._applied(function, inputs)
+        if found is None:
+            known = ", ".join(one.__name__ for one in FUNCTIONS)
+            raise NetworkError(
+                f"numpy's {function.__name__} of an expression is not supported.  Remedy: use one "
+                f"of {known}"
+            )
+        return Expression(self._trace, found)
+
+    def _applied(self, function: Any, inputs: Sequence[Any]) -> Tensor | None:
+        """Return a function of expressions and numbers; None if it is not known."""
+        trace, (one, *rest) = self._trace, inputs
+        if function is np.negative:
+            return -self._tensor
+        if function in FUNCTIONS or (function is np.multiply and rest[0] is one):
+            return trace.smooth(self._tensor, FUNCTIONS.get(function, Power(2.0)))
+        if function is np.power and one is self:
+            exponent = real_number(rest[0], "the exponent of an expression", NetworkError)
+            return one._tensor if exponent == 1 else trace.smooth(one._tensor, Power(exponent))
+        if function is np.true_divide:
+            inverse = rest[0] ** -1 if isinstance(rest[0], Expression) else _reciprocal(rest[0])
+            return self._applied(np.multiply, (one, inverse))
+        if function is np.subtract:
+            return self._applied(np.add, (one, -rest[0]))
+        if function is np.multiply:
+            a, b = self._pair(*inputs)
+            return a.scale(b.offset) if is_constant(b) else entrywise_product(trace, a, b)
+        if function is np.add:
+            a, b = self._pair(*inputs)
+            return a.shift(b.offset) if is_constant(b) else a + b
+        return None
+
+    def _pair(self, one: Any, other: Any) -> tuple[Tensor, Tensor]:
+        """Return two terms or factors, broadcast to one size; numbers last."""
+        if not isinstance(one, Expression):
+            one, other = other, one
         if not isinstance(other, Expression):
             numbers: FloatArray = real_numbers(other, "a number in an expression", NetworkError)
             if not np.isfinite(numbers).all():
                 raise NetworkError("an expression has a number that is NaN or infinite")
-            own = Tensor.constant(numbers.reshape(-1))
-            other = Expression(self._trace, own)
-        if other._trace is not self._trace:
+            other = Expression(self._trace, Tensor.constant(numbers.reshape(-1)))
+        if one._trace is not other._trace:
             raise NetworkError("an expression has parts of two networks.  Remedy: use one")
-        a, b = self._tensor, other._tensor
+        a, b = one._tensor, other._tensor
         if a.size != b.size and 1 not in (a.size, b.size):
             raise NetworkError(f"an expression has parts of {a.size} and of {b.size} entries")
         size = max(a.size, b.size)
         return a.take(np.broadcast_to(a.index, size)), b.take(np.broadcast_to(b.index, size))
 
-    def __add__(self, other: Any) -> Expression:
-        a, b = self._pair(other)
-        return Expression(self._trace, a.shift(b.offset) if is_constant(b) else a + b)
 
-    __radd__ = __add__
-
-    def __neg__(self) -> Expression:
-        return Expression(self._trace, -self._tensor)
-
-    def __sub__(self, other: Any) -> Expression:
-        return self.__add__(-other)
-
-    def __rsub__(self, other: Any) -> Expression:
-        return (-self).__add__(other)
-
-    def __mul__(self, other: Any) -> Expression:
-        same = other is self
-        if same:
-            return self._applied(Power(2.0))
-        a, b = self._pair(other)
-        if is_constant(b):
-            return Expression(self._trace, a.scale(b.offset))
-        return Expression(self._trace, entrywise_product(self._trace, a, b))
-
-    __rmul__ = __mul__
-
-    def __pow__(self, power: float) -> Expression:
-        exponent = real_number(power, "the exponent of an expression", NetworkError)
-        return self if exponent == 1 else self._applied(Power(exponent))
-
-    def __truediv__(self, other: Any) -> Expression:
-        if isinstance(other, Expression):
-            return self.__mul__(other**-1)
-        return self.__mul__(1.0 / np.asarray(other, dtype=np.float64))
-
-    def __rtruediv__(self, other: Any) -> Expression:
-        return (self**-1).__mul__(other)
-
-    def _applied(self, kind: Activation) -> Expression:
-        return Expression(self._trace, self._trace.smooth(self._tensor, kind))
-
-    def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **other: Any) -> Expression:
-        """Apply numpy's functions to expressions, and arithmetic with arrays."""
-        if method == "__call__" and not other:
-            if function in FUNCTIONS:
-                return self._applied(FUNCTIONS[function])
-            if function in _BINARY:
-                a, b = inputs
-                forwards, backwards = _BINARY[function]
-                return forwards(a, b) if isinstance(a, Expression) else backwards(b, a)
-        known = ", ".join(one.__name__ for one in FUNCTIONS)
-        raise NetworkError(
-            f"numpy's {function.__name__} of an expression is not supported.  Remedy: use one of "
-            f"{known}"
-        )
-
-
-_BINARY: Mapping[Any, tuple[Callable[[Expression, Any], Expression], ...]] = {
-    np.add: (Expression.__add__, Expression.__radd__),
-    np.subtract: (Expression.__sub__, Expression.__rsub__),
-    np.multiply: (Expression.__mul__, Expression.__rmul__),
-    np.true_divide: (Expression.__truediv__, Expression.__rtruediv__),
-}
-"""numpy's operators, with an expression first, and with one second."""
+def _reciprocal(number: Any) -> FloatArray:
+    return 1.0 / np.asarray(number, dtype=np.float64)
 
 
 class InputExpressions(Expression):

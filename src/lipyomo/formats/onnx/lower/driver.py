@@ -212,7 +212,7 @@ def _carried(value: Value) -> Value:
 def _lower_nodes(graph: Graph, scope: Scope, trace: Trace) -> None:
     """Lower all nodes of a graph into its scope."""
     for position, node in enumerate(graph.nodes):
-        budget().at(node)
+        budget().at((node.name, node.op_type))
         budget().poll()
         try:
             lowered = _lower_node(graph, position, scope, trace)

@@ -146,8 +146,12 @@ def _units(call: Call, name: str, **parameters: Any) -> Tensor:
 @lowers(*SMOOTH)
 def smooth(call: Call) -> Value:
     """Return an activation with the stored parameters."""
-    name, defaults = SMOOTH[call.node.op_type]
-    given = {key: call.node.attributes.get(key, default) for key, default in defaults.items()}
+    node = call.node
+    name, defaults = SMOOTH[node.op_type]
+    given = {
+        key: node.text(key, default) if isinstance(default, str) else node.number(key, default)
+        for key, default in defaults.items()
+    }
     return _units(call, name, **given)
 
 
