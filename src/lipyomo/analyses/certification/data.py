@@ -272,7 +272,7 @@ class RuntimeValues:
                     f"'{self._path}' was changed while its network was worked on.  Remedy: begin "
                     "again with a file that stays"
                 )
-        return self._runtime(point)[0]
+        return self._runtime(point)
 
     def __getstate__(self) -> dict[str, Any]:
         """Drop the session, which stays in its process."""

@@ -16,8 +16,8 @@ are large in the runtime nevertheless.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,7 @@ from lipyomo.base.system.memory import BATCH
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.formats.onnx.arrange import Fixed, Output
 from lipyomo.formats.onnx.lower import lower_graph
+from lipyomo.formats.onnx.lower.quantised import Quantiser
 from lipyomo.formats.onnx.read import PathLike, inlined, read_model
 from lipyomo.formats.onnx.runtime import UNCHECKED, Runner, open_runtime
 from lipyomo.formats.onnx.select import select_graph
@@ -233,13 +234,10 @@ def check_against_runtime(
     runtime = open_runtime(proto, output, fixed)
     if points is None:
         points = sampled(domain, network.input_dim, samples, seed)
-    chosen = np.atleast_2d(np.asarray(points, dtype=np.float64))
-    check_inputs(runtime, network.input_dim, chosen)
-    chosen, expected, largest = _answers(runtime, chosen)
     return judged(
         network,
         runtime,
-        Answers(chosen, expected, largest),
+        answers(runtime, network.input_dim, points),
         lambda: lower_graph(select_graph(inlined(proto), output, fixed), separate=True),
     )
 
@@ -252,24 +250,15 @@ def sampled(domain: Sampler | None, dimension: int, samples: int, seed: int = 0)
     return domain.sample(rng, samples)
 
 
-def check_inputs(runtime: Runner, inputs: int, points: FloatArray) -> None:
-    """Raise `ImportRefused` unless a model has so many inputs, and points as many coordinates."""
-    if runtime.size != inputs or points.shape[1] != inputs:
-        raise ImportRefused(
-            f"the model takes {runtime.size} inputs, the network {inputs}, and the "
-            f"points have {points.shape[1]} coordinates",
-            remedy="give points of the network's dimension",
-        )
-
-
 class Answers(NamedTuple):
     """The outputs of a model at some points.
 
     Attributes
     ----------
     points : ndarray, shape (n, d)
-        Rounded to the type of the runtime's input.
+        Rounded to the type of the runtime's input; followed by the rounded signals, dequantised.
     expected : ndarray, shape (n, m)
+        The outputs; followed by the signals before they are rounded.
     largest : ndarray, shape (n, 1)
         The largest intermediate number.
     """
@@ -328,38 +317,57 @@ def judged(
     return float(difference.max(initial=0.0))
 
 
-def _answers(runtime: Runner, points: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def answers(
+    runtime: Runner, inputs: int, points: npt.ArrayLike, quantisers: Sequence[Quantiser] = ()
+) -> Answers:
     """Evaluate a runtime at points, rounded to the type of its input.
 
     Points where its numbers overflow, or beyond its limit of points, are left out.
 
-    Returns
-    -------
-    points : ndarray, shape (k, d)
-    expected : ndarray, shape (k, m)
-    largest : ndarray, shape (k, 1)
-        The largest intermediate number.
+    Parameters
+    ----------
+    runtime : Runner
+    inputs : int
+        Number of inputs of the network.
+    points : array_like, shape (n, d)
+    quantisers : sequence of Quantiser, optional
+        Nodes that round signals.
 
     Raises
     ------
     ImportRefused
-        If no point is left.
+        If no point is left, or inputs differ in number.
     """
-    points = representable(points, runtime.dtype)[: runtime.points]
-    answers = []
-    for point in points:
+    chosen = np.atleast_2d(np.asarray(points, dtype=np.float64))
+    if runtime.size != inputs or chosen.shape[1] != inputs:
+        raise ImportRefused(
+            f"the model takes {runtime.size} inputs, the network {inputs}, and the "
+            f"points have {chosen.shape[1]} coordinates",
+            remedy="give points of the network's dimension",
+        )
+    asked, expected, largest = [], [], []
+    for point in representable(chosen, runtime.dtype)[: runtime.points]:
         budget().poll()
-        answers.append(runtime(point))
-    expected = np.array([value for value, _ in answers])
-    largest = np.array([[size] for _, size in answers])
-    comparable = np.isfinite(largest[:, 0]) & np.isfinite(expected).all(axis=1)
+        tensors = runtime.tensors(point)
+        held = [(_flat([tensors[one.made]]) - one.zero) * one.step for one in quantisers]
+        asked.append(_flat([point, *held]))
+        signals = [tensors[one.signal] for one in quantisers]
+        expected.append(_flat([next(iter(tensors.values())), *signals]))
+        largest.append([runtime.largest(list(tensors.values()))])
+    found = Answers(np.array(asked), np.array(expected), np.array(largest))
+    comparable = np.isfinite(found.largest[:, 0]) & np.isfinite(found.expected).all(axis=1)
     if not comparable.any():
         raise ImportRefused(
             f"the numbers overflow in {runtime.name} ({np.dtype(runtime.dtype).name}), so the "
             "import cannot be checked",
             remedy=f"scale the weights down; {UNCHECKED}",
         )
-    return points[comparable], expected[comparable], largest[comparable]
+    return Answers(*(part[comparable] for part in found))
+
+
+def _flat(arrays: Iterable[Any]) -> FloatArray:
+    """Return the joined entries of arrays."""
+    return np.concatenate([np.asarray(array, dtype=np.float64).reshape(-1) for array in arrays])
 
 
 def representable(points: FloatArray, dtype: type[np.floating]) -> FloatArray:

@@ -11,6 +11,7 @@ from typing import Any, cast
 import numpy as np
 import onnx
 import onnx.helper
+from flint import fmpz_poly
 from onnx import numpy_helper
 
 from lipyomo.base.arrays import FloatArray, IntArray
@@ -20,8 +21,20 @@ from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.formats.onnx.lower.units import SMOOTH
 from lipyomo.formats.onnx.read import PathLike
 from lipyomo.formats.onnx.select import NAMES
-from lipyomo.formats.onnx.spelt import spelt
-from lipyomo.networks.activations import Activation, Celu, Elu, Softplus, Swish, activation
+from lipyomo.networks.activations import (
+    Activation,
+    Celu,
+    Elu,
+    Exp,
+    Log,
+    Power,
+    Softplus,
+    Swish,
+    activation,
+)
+from lipyomo.networks.activations.derived import Derivative
+from lipyomo.networks.activations.hyperbolic import SLOPE, TanhFamily, polynomial
+from lipyomo.networks.activations.silu_derivatives import SiluFamily
 from lipyomo.networks.layer import square_pairs
 from lipyomo.networks.network import Layer, Network, check_network
 from lipyomo.version import __version__
@@ -149,7 +162,7 @@ class _Writer:
             return self.node("Div", [bent, beta], output)
         operators = {type(activation(name)): operator for operator, (name, _) in SMOOTH.items()}
         if type(kind) not in operators:
-            if spelt(self, kind.true, source, label):
+            if _spelt(self, kind.true, source, label):
                 return output
             raise NetworkError(f"the activation {kind.name} has no operator in ONNX")
         if isinstance(kind, Celu) and self.dtype is np.float64:
@@ -205,6 +218,73 @@ class _Writer:
 def _exact_ratio(left: float, right: float) -> bool:
     """Return whether the float ``left / right`` times `right` is exactly `left`."""
     return right != 0.0 and Fraction(left / right) * Fraction(right) == Fraction(left)
+
+
+# -- activations without an operator -------------------------------------------------------------
+
+
+def _spelt(nodes: _Writer, kind: Activation, z: str, label: str) -> bool:
+    """Add ``kind(z)`` as the tensor ``label.units`` if its constants are exact; return whether.
+
+    Parameters
+    ----------
+    nodes : _Writer
+    kind : Activation
+        A power, exp, log, or a derivative of tanh or SiLU: polynomials of these, and of the
+        logistic function.  Derivatives of erf and GELU have constants that would be rounded.
+    z : str
+        Tensor of pre-activations.
+    label : str
+    """
+    output = f"{label}.units"
+    if isinstance(kind, Power):
+        _power(nodes, kind.exponent, z, label)
+    elif isinstance(kind, Exp | Log):
+        nodes.node("Exp" if isinstance(kind, Exp) else "Log", [z], output)
+    elif isinstance(kind, Derivative) and isinstance(kind.family, TanhFamily):
+        t = nodes.node("Tanh", [z], f"{label}.tanh")
+        _polynomial(nodes, SLOPE * polynomial(kind.order), t, label, output)
+    elif isinstance(kind, Derivative) and isinstance(kind.family, SiluFamily):
+        s = nodes.node("Sigmoid", [z], f"{label}.sigmoid")
+        many, own = kind.order * _logistic(kind.order - 1), _logistic(kind.order)
+        first = _polynomial(nodes, many, s, f"{label}.first", f"{label}.first")
+        second = _polynomial(nodes, own, s, f"{label}.second", f"{label}.second")
+        moved = nodes.node("Mul", [z, second], f"{label}.moved")
+        nodes.node("Add", [first, moved], output)
+    else:
+        return False
+    return True
+
+
+def _power(nodes: _Writer, exponent: float, z: str, label: str) -> None:
+    output = f"{label}.units"
+    if exponent == 2.0:
+        nodes.node("Mul", [z, z], output)
+    elif exponent in (0.5, -1.0):
+        nodes.node("Sqrt" if exponent == 0.5 else "Reciprocal", [z], output)
+    else:
+        nodes.node("Pow", [z, nodes.store(f"{label}.exponent", np.array(exponent))], output)
+
+
+def _logistic(order: int) -> fmpz_poly:
+    """Return a derivative of the logistic function l as a polynomial in l: ``l' = l - l**2``."""
+    found = fmpz_poly([0, 1])
+    for _ in range(order):
+        found = fmpz_poly([0, 1, -1]) * found.derivative()
+    return found
+
+
+def _polynomial(nodes: _Writer, polynomial: fmpz_poly, x: str, label: str, output: str) -> str:
+    """Add a polynomial by Horner's rule."""
+    *rest, last = map(float, polynomial.coeffs())
+    found = nodes.store(f"{label}.c{len(rest)}", np.array(last))
+    for k in range(len(rest) - 1, -1, -1):
+        done = k == 0 and not rest[0]
+        found = nodes.node("Mul", [found, x], output if done else f"{label}.times{k}")
+        if rest[k]:
+            term = nodes.store(f"{label}.c{k}", np.array(rest[k]))
+            found = nodes.node("Add", [found, term], output if k == 0 else f"{label}.plus{k}")
+    return found
 
 
 @with_one_blas_thread

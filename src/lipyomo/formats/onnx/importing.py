@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 import os
-from pathlib import Path
 from types import NoneType
 
 import onnx
 
-from lipyomo.base.arguments import duration, instance, memory_size
+from lipyomo.base.arguments import instance
 from lipyomo.base.errors import ImportRefused
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.formats.onnx.arrange import Fixed, Output, report_choices
 from lipyomo.formats.onnx.check import Sampler, check_against_runtime
 from lipyomo.formats.onnx.lower import lower_graph
-from lipyomo.formats.onnx.read import PathLike, check_model, inlined, read_model
+from lipyomo.formats.onnx.read import Opened, PathLike, opened
 from lipyomo.formats.onnx.select import select_graph
 from lipyomo.networks.building.budget import limits, spending
 from lipyomo.networks.network import Network
@@ -64,14 +63,8 @@ def load(
         the results of onnxruntime differ, or the model exceeds the memory or time limit.
     """
     instance(path, (str, os.PathLike), "the path", ImportRefused, "give the path of an ONNX file")
-    time_limit = duration(time_limit, ImportRefused)
-    if memory_limit is not None:
-        memory_limit = memory_size(memory_limit, "memory_limit", ImportRefused)
     with spending(limits(time_limit, memory_limit)):
-        model = read_model(path)
-        # decoded as UTF-8, independent of the locale
-        name = os.fsencode(Path(path).stem).decode("utf-8", errors="backslashreplace")
-        return _network(model, output, check, domain, name, fixed)
+        return _network(opened(path), output, check, domain, fixed)
 
 
 @with_one_blas_thread
@@ -105,25 +98,19 @@ def from_model(
         As for `load`.
     """
     instance(model, onnx.ModelProto, "the model", ImportRefused, "give what onnx.load returns")
-    with spending(limits(math.inf, None)):
-        return _network(model, output, check, domain, name, fixed)
+    with spending(limits()):
+        return _network(opened(model, name), output, check, domain, fixed)
 
 
 def _network(
-    model: onnx.ModelProto,
-    output: Output,
-    check: bool,
-    domain: Sampler | None,
-    name: str | None,
-    fixed: Fixed | None,
+    opened: Opened, output: Output, check: bool, domain: Sampler | None, fixed: Fixed | None
 ) -> Network:
     remedy = "give the name of a tensor or node, or several, or leave it out"
     instance(output, (str, list, tuple, NoneType), "output", ImportRefused, remedy)
-    check_model(model, name or model.graph.name or "model")
-    model = inlined(model)
+    model, name = opened
     graph = select_graph(model, output, fixed)
     report_choices(model, output, fixed)
-    network = lower_graph(graph, name or model.graph.name or "network")
+    network = lower_graph(graph, name)
     if check:
         check_against_runtime(network, model, domain=domain, output=output, fixed=fixed)
     return network

@@ -4,33 +4,21 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
 
-from lipyomo.base.arguments import duration, instance, memory_size
-from lipyomo.base.arrays import FloatArray
+from lipyomo.base.arguments import instance
 from lipyomo.base.errors import ImportRefused
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.formats.onnx.arrange import Fixed, Output, report_choices
-from lipyomo.formats.onnx.check import (
-    Answers,
-    CheckFailed,
-    Sampler,
-    check_inputs,
-    judged,
-    representable,
-    sampled,
-)
+from lipyomo.formats.onnx.check import CheckFailed, Sampler, answers, judged, sampled
 from lipyomo.formats.onnx.lower import lower_graph
-from lipyomo.formats.onnx.lower.quantised import Quantiser, Quantisers
-from lipyomo.formats.onnx.read import PathLike, check_model, inlined, read_model
+from lipyomo.formats.onnx.lower.quantised import Quantisers
+from lipyomo.formats.onnx.read import PathLike, opened
 from lipyomo.formats.onnx.runtime import UNCHECKED, open_runtime
 from lipyomo.formats.onnx.select import select_graph
-from lipyomo.networks.building.budget import budget, limits, spending
+from lipyomo.networks.building.budget import limits, spending
 from lipyomo.networks.network import Network
 from lipyomo.networks.quantised import QuantisedNetwork, is_rounded, of_network
 from lipyomo.problems.problem import LOOKS
@@ -68,13 +56,10 @@ def load_quantised(
     ImportRefused
         As for `lipyomo.load`.
     """
-    time_limit = duration(time_limit, ImportRefused)
-    if memory_limit is not None:
-        memory_limit = memory_size(memory_limit, "memory_limit", ImportRefused)
+    kinds = (onnx.ModelProto, str, os.PathLike)
+    instance(model, kinds, "the model", ImportRefused, "give the path of an ONNX file")
     with spending(limits(time_limit, memory_limit)):
-        proto, name = _read(model)
-        check_model(proto, name)
-        proto = inlined(proto)
+        proto, name = opened(model)
         report_choices(proto, output, fixed)
         errors, held = Quantisers(held=False), Quantisers(held=True)
         network = lower_graph(select_graph(proto, output, fixed), name, quantisers=errors)
@@ -82,24 +67,14 @@ def load_quantised(
             found = of_network(network)
         else:
             exact = lower_graph(select_graph(proto, output, fixed), name, quantisers=held)
-            parts = (_joined(held.met, part) for part in ("step", "low", "high"))
+            parts = [
+                np.concatenate([getattr(one, part) for one in held.met])
+                for part in ("step", "low", "high")
+            ]
             found = QuantisedNetwork(network, exact, *parts)
         if check:
             check_quantised(found, proto, domain, output=output, fixed=fixed)
         return found
-
-
-def _read(model: onnx.ModelProto | PathLike) -> tuple[onnx.ModelProto, str]:
-    """Return a model and its name."""
-    if isinstance(model, onnx.ModelProto):
-        return model, model.graph.name or "network"
-    instance(model, (str, os.PathLike), "the model", ImportRefused, "give the path of an ONNX file")
-    # decoded as UTF-8, independent of the locale
-    return read_model(model), os.fsencode(Path(model).stem).decode("utf-8", "backslashreplace")
-
-
-def _joined(met: list[Quantiser], part: str) -> FloatArray:
-    return np.concatenate([getattr(one, part) for one in met])
 
 
 @with_one_blas_thread
@@ -135,10 +110,9 @@ def check_quantised(
         If a signal or an output differs by more than float32 rounding explains, or a signal is not
         rounded to the nearest step.
     """
-    proto = inlined(_read(model)[0])
+    proto = opened(model).model
     runtime = open_runtime(proto, output, fixed)
     points = sampled(domain, quantised.input_dim, samples)
-    check_inputs(runtime, quantised.input_dim, points)
     noted = Quantisers(held=True)
 
     def separate() -> Network:
@@ -154,34 +128,17 @@ def check_quantised(
             "checked",
             remedy=f"simplify the model first (for example with onnxsim); {UNCHECKED}",
         )
-    asked, expected, largest = [], [], []
-    for x in representable(points, runtime.dtype)[: runtime.points]:
-        budget().poll()
-        tensors = runtime.tensors(x)
-        whole = _flat(tensors[one.made] for one in noted.met)
-        zero = _joined(noted.met, "zero") if noted.met else np.zeros(0)
-        asked.append(np.append(x, (whole - zero) * quantised.step))
-        signals = _flat(tensors[one.signal] for one in noted.met)
-        expected.append(np.append(_flat([next(iter(tensors.values()))]), signals))
-        largest.append(runtime.largest(list(tensors.values())))
-    answers = Answers(np.array(asked), np.array(expected), np.array(largest)[:, None])
-    found = judged(quantised.held, runtime, answers, separate)
-    signals = answers.expected[:, quantised.output_dim :]
-    held = answers.points[:, quantised.input_dim :]
+    found = answers(runtime, quantised.input_dim, points, noted.met)
+    difference = judged(quantised.held, runtime, found, separate)
+    signals = found.expected[:, quantised.output_dim :]
+    held = found.points[:, quantised.input_dim :]
     wrong = np.argwhere(~is_rounded(quantised, signals, held))
     if wrong.size:
         at = tuple(wrong[0])
-        difference = float(abs(signals[at] - held[at]))
         raise CheckFailed(
             f"{runtime.name} rounds {signals[at]:.9g} to {held[at]:.9g}, which is not the nearest "
             f"multiple of {quantised.step[at[1]]:.9g}",
-            difference,
+            float(abs(signals[at] - held[at])),
             0.5 * float(quantised.step[at[1]]),
         )
-    return found
-
-
-def _flat(arrays: Iterable[Any]) -> FloatArray:
-    """Return the joined entries of arrays."""
-    rows = [np.asarray(array, dtype=np.float64).reshape(-1) for array in arrays]
-    return np.concatenate([*rows, np.zeros(0)])
+    return difference

@@ -12,7 +12,7 @@ import stat
 import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import onnx
 from google.protobuf.message import DecodeError
@@ -32,6 +32,13 @@ NODE_BYTES = 20_000
 """Bytes of memory per node during the import."""
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
+
+
+class Opened(NamedTuple):
+    """A model without local functions, and its name."""
+
+    model: onnx.ModelProto
+    name: str
 
 
 def read_model(path: PathLike) -> onnx.ModelProto:
@@ -81,6 +88,29 @@ def read_model(path: PathLike) -> onnx.ModelProto:
     check_model(model, str(file))
     _load_external(model, file)
     return model
+
+
+def opened(model: onnx.ModelProto | PathLike, name: str | None = None) -> Opened:
+    """Return a model or the content of a file, checked, and its name.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto or path
+    name : str, optional
+        By default that of the file or the graph.
+
+    Raises
+    ------
+    ImportRefused
+        As of `read_model`.
+    """
+    if not isinstance(model, onnx.ModelProto):
+        # decoded as UTF-8, independent of the locale
+        name = os.fsencode(Path(model).stem).decode("utf-8", errors="backslashreplace")
+        model = read_model(model)
+    name = name or model.graph.name
+    check_model(model, name or "model")
+    return Opened(inlined(model), name or "network")
 
 
 def check_model(model: onnx.ModelProto, what: str) -> None:

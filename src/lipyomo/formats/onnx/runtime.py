@@ -129,10 +129,9 @@ class Runner:
     def _feed(self, x: FloatArray) -> dict[str, Any]:
         return {self._input: x.astype(self.dtype).reshape(self._shape)}
 
-    def __call__(self, x: FloatArray) -> tuple[FloatArray, float]:
-        """Return the flattened output at one point, and the largest intermediate number."""
-        values = self._run(self._feed(x))
-        return np.asarray(values[0], dtype=np.float64).reshape(-1), self.largest(values)
+    def __call__(self, x: FloatArray) -> FloatArray:
+        """Return the flattened output at one point."""
+        return np.asarray(self._run(self._feed(x))[0], dtype=np.float64).reshape(-1)
 
     def largest(self, values: Sequence[object]) -> float:
         """Return the largest absolute value in real arrays; infinite if one is not finite.

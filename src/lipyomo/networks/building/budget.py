@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from lipyomo.base.arguments import duration, memory_size
 from lipyomo.base.errors import ImportRefused
 from lipyomo.base.numerics.params import PARAMS as PACE
 from lipyomo.base.system.memory import machine_memory
@@ -128,18 +129,21 @@ class Budget:
         return OverBudget(message, name, op_type, remedy)
 
 
-def limits(time_limit: float = math.inf, memory_limit: int | None = None) -> Budget:
+def limits(time_limit: float = math.inf, memory_limit: int | str | None = None) -> Budget:
     """Return a new budget.
 
     Parameters
     ----------
     time_limit : float, optional
         Seconds from now.
-    memory_limit : int, optional
+    memory_limit : int or str, optional
         Bytes; by default a share of the machine's memory.
     """
-    clock = Budget(deadline=time.monotonic() + time_limit, seconds=time_limit)
-    return clock if memory_limit is None else replace(clock, memory=memory_limit)
+    seconds = duration(time_limit, ImportRefused)
+    clock = Budget(deadline=time.monotonic() + seconds, seconds=seconds)
+    if memory_limit is None:
+        return clock
+    return replace(clock, memory=memory_size(memory_limit, "memory_limit", ImportRefused))
 
 
 _current: ContextVar[Budget] = ContextVar("budget")
