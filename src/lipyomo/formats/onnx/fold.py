@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import onnx
@@ -92,9 +92,25 @@ def entry_count(shape: tuple[int, ...]) -> float:
     return math.prod(map(float, shape))
 
 
-def expect(
-    node: GraphNode, arguments: Sequence[Any], unknown: float = 0.0
-) -> tuple[list[tuple[int, ...]], float]:
+class Expected(NamedTuple):
+    """The sizes of a node's arguments and outputs.
+
+    Attributes
+    ----------
+    given : list of tuple of int
+        Shapes of the arguments that are not omitted.
+    made : list of tuple of int, or None
+        Shapes of the outputs, if they are known.
+    entries : float
+        Number of entries of all outputs.
+    """
+
+    given: list[tuple[int, ...]]
+    made: list[tuple[int, ...]] | None
+    entries: float
+
+
+def expect(node: GraphNode, arguments: Sequence[Any], unknown: float = 0.0) -> Expected:
     """Charge the budget for the outputs of a node, before they are computed.
 
     Parameters
@@ -103,13 +119,6 @@ def expect(
     arguments : sequence of Tensor, ndarray or None
     unknown : float, optional
         Assumed output entries per input entry if the shapes are unknown.
-
-    Returns
-    -------
-    shapes : list of tuple of int
-        Of the arguments that are not omitted.
-    made : float
-        Number of entries of all outputs.
 
     Raises
     ------
@@ -120,17 +129,17 @@ def expect(
     shapes = {name: value.shape for name, value in given.items()}
     constants = {name: v for name, v in given.items() if isinstance(v, np.ndarray)}
     found = forecast(node, shapes, constants)
-    if found is None:
-        made = unknown * sum(map(entry_count, shapes.values()))
-    else:
+    made = unknown * sum(map(entry_count, shapes.values()))
+    if found is not None:
         made = sum(map(entry_count, found))
     each, what = (NUMBER, "constant") if len(constants) == len(given) else (ENTRY, "tensor")
     budget().charge(each * made, f"a {what} of {made:,.0f} entries")
-    return list(shapes.values()), made
+    return Expected(list(shapes.values()), found, made)
 
 
-def inner_operations(node: GraphNode, shapes: list[tuple[int, ...]], output: float) -> float:
-    """Estimate the multiplications of a node whose outputs have `output` entries together."""
+def inner_operations(node: GraphNode, expected: Expected) -> float:
+    """Estimate the multiplications of a node."""
+    shapes, _, output = expected
     if node.op_type in ("MatMul", "Gemm") and shapes and shapes[0]:
         return output * shapes[0][-1 if not node.attributes.get("transA") else 0]
     if node.op_type.startswith("Conv") and len(shapes) > 1:
@@ -179,8 +188,7 @@ def fold(node: GraphNode, arguments: list[Array | None]) -> list[Array]:
             "the node repeats a part of the graph, which is not supported",
             "export the model without loops, or simplify it first (for example with onnxsim)",
         )
-    shapes, made = expect(node, arguments, UNKNOWN)
-    budget().work(inner_operations(node, shapes, made))
+    budget().work(inner_operations(node, expect(node, arguments, UNKNOWN)))
     try:
         return evaluated(node, present(node, arguments))
     except ValueError as error:

@@ -157,14 +157,14 @@ def _lowered_by(
     node = graph.nodes[position]
     if any(isinstance(argument, Tensor) for argument in arguments):
         check_finite(node, arguments)
-    _, made = expect(node, arguments)
+    _, shapes, made = expect(node, arguments)
     if graph.output_name in node.outputs:
         budget().charge(UNIT_BYTES * made, f"{made:,.0f} outputs")
 
     def later() -> list[GraphNode]:
         return graph.nodes[position + 1 :]
 
-    return function(Call(node, arguments, trace, later, graph.input_name, made))
+    return function(Call(node, arguments, trace, later, graph.input_name, made, shapes))
 
 
 def _lower_branch(

@@ -45,6 +45,7 @@ def moved(call: Call, places: Sequence[int]) -> list[Value]:
 
 @lowers("Expand", "Tile", "Slice", "Gather", "GatherElements", "GatherND")
 @lowers("DepthToSpace", "SpaceToDepth")
+@lowers("ArrayFeatureExtractor", domain="ai.onnx.ml")
 def move(call: Call) -> list[Value]:
     """Entries of the first argument, at constant positions (attributes in old operator sets)."""
     return moved(call, [0])
@@ -77,14 +78,6 @@ def identity(call: Call) -> Value:
     return call.value(0)
 
 
-@lowers("Flatten", constants=True)
-def flatten(call: Call) -> Value:
-    """Flatten to two axes: those before `axis`, and the others."""
-    value = call.value(0)
-    first, others = np.split(np.array(value.shape, dtype=int), [call.node.integer("axis", 1)])
-    return _reshaped(value, [int(first.prod()), int(others.prod())])
-
-
 @lowers("Transpose", constants=True)
 def transpose(call: Call) -> Value:
     """Return the axes in another order, backwards by default."""
@@ -94,32 +87,32 @@ def transpose(call: Call) -> Value:
     return np.transpose(value, order)
 
 
-@lowers("Squeeze", constants=True)
-def squeeze(call: Call) -> Value:
-    """Remove axes of length one, all of them by default."""
-    value, axes = call.value(0), call.integers(1, "axes", "the list of axes")
-    chosen = None if axes is None else tuple(axes)
-    return _reshaped(value, np.squeeze(np.empty(value.shape, dtype=bool), chosen).shape)
+@lowers("Flatten", "Squeeze", "Unsqueeze", constants=True)
+def reshape_axes(call: Call) -> Value:
+    """Return the same entries in the predicted shape."""
+    for position in range(1, len(call.arguments)):
+        call.constant(position, "the list of axes")
+    if call.shapes is None:
+        raise ValueError("its shape cannot be told")
+    return _reshaped(call.value(0), call.shapes[0])
 
 
-@lowers("Unsqueeze", constants=True)
-def unsqueeze(call: Call) -> Value:
-    """Insert axes of length one."""
-    value, axes = call.value(0), call.integers(1, "axes", "the list of axes") or []
-    return _reshaped(value, np.expand_dims(np.empty(value.shape, dtype=bool), tuple(axes)).shape)
+@lowers("Reshape", constants=True)
+def reshape(call: Call) -> Value:
+    """New shape; 0 keeps an axis (unless `allowzero`) and -1 is inferred."""
+    value = call.value(0)
+    target = call.integers(1, "shape", "the shape")
+    if target is None:
+        raise call.node.refuse("no shape is given", "export the model again")
+    if not call.node.integer("allowzero", 0):
+        target = [value.shape[axis] if size == 0 else size for axis, size in enumerate(target)]
+    return _reshaped(value, target)
 
 
 def _reshaped(value: Value, shape: Sequence[int]) -> Value:
-    """Return the same entries in another shape, in which one length may be -1 (inferred)."""
     if isinstance(value, Tensor):
         return value.take(value.index.reshape(shape))
     return value.reshape(shape)
-
-
-@lowers("ArrayFeatureExtractor", domain="ai.onnx.ml")
-def array_feature_extractor(call: Call) -> list[Value]:
-    """Entries at constant positions along the last axis."""
-    return moved(call, [0])
 
 
 @lowers("Concat")
@@ -150,18 +143,6 @@ def dropout(call: Call) -> list[Value]:
         )
     value = call.value(0)
     return [value, np.ones(value.shape, dtype=bool)]
-
-
-@lowers("Reshape", constants=True)
-def reshape(call: Call) -> Value:
-    """New shape; 0 keeps an axis (unless `allowzero`) and -1 is inferred."""
-    value = call.value(0)
-    target = call.integers(1, "shape", "the shape")
-    if target is None:
-        raise call.node.refuse("no shape is given", "export the model again")
-    if not call.node.integer("allowzero", 0):
-        target = [value.shape[axis] if size == 0 else size for axis, size in enumerate(target)]
-    return _reshaped(value, target)
 
 
 @lowers("Cast", "CastLike", constants=True)

@@ -39,6 +39,8 @@ class Call:
         The network's input.
     made : float
         Predicted number of entries of the outputs.
+    shapes : sequence of tuple of int, or None
+        Shapes of the outputs, if they can be predicted.
     """
 
     node: GraphNode
@@ -47,6 +49,7 @@ class Call:
     later: Callable[[], Sequence[GraphNode]] = tuple
     input_name: str = ""
     made: float = 0.0
+    shapes: Sequence[tuple[int, ...]] | None = None
 
     def optional(self, position: int) -> Value | None:
         """Return an argument, or None if it is omitted."""
