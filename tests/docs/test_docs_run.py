@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import doctest
+import importlib
 import io
 import json
 import logging
@@ -25,8 +26,9 @@ from lipyomo.cli.main import main
 from lipyomo.cli.tables import markdown
 from lipyomo.formats.onnx.lower import registry as lowerings
 from lipyomo.methods import registry
-from lipyomo.networks.activations import registry as activations
 from lipyomo.search.spaces.phases import heuristics, score
+
+activations = importlib.import_module("lipyomo.networks.activations.activation")
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [

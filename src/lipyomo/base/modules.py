@@ -64,6 +64,7 @@ def import_modules(package: str) -> None:
 
 NOW = {
     "activations": "networks.activations",
+    "activations.registry": "networks.activations.activation",
     "bounds": "relaxations.linear",
     "compare": "analyses.compare",
     "domains": "problems.domains",

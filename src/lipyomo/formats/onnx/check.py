@@ -237,7 +237,7 @@ def check_against_runtime(
     return judged(
         network,
         runtime,
-        answers(runtime, network.input_dim, points),
+        evaluations(runtime, network.input_dim, points),
         lambda: lower_graph(select_graph(inlined(proto), output, fixed), separate=True),
     )
 
@@ -256,7 +256,7 @@ class Answers(NamedTuple):
     Attributes
     ----------
     points : ndarray, shape (n, d)
-        Rounded to the type of the runtime's input; followed by the rounded signals, dequantised.
+        Rounded to the type of the runtime's input; followed by the rounded signals, in steps.
     expected : ndarray, shape (n, m)
         The outputs; followed by the signals before they are rounded.
     largest : ndarray, shape (n, 1)
@@ -317,7 +317,7 @@ def judged(
     return float(difference.max(initial=0.0))
 
 
-def answers(
+def evaluations(
     runtime: Runner, inputs: int, points: npt.ArrayLike, quantisers: Sequence[Quantiser] = ()
 ) -> Answers:
     """Evaluate a runtime at points, rounded to the type of its input.
@@ -349,7 +349,7 @@ def answers(
     for point in representable(chosen, runtime.dtype)[: runtime.points]:
         budget().poll()
         tensors = runtime.tensors(point)
-        held = [(_flat([tensors[one.made]]) - one.zero) * one.step for one in quantisers]
+        held = [_flat([tensors[one.made]]) - one.zero for one in quantisers]
         asked.append(_flat([point, *held]))
         signals = [tensors[one.signal] for one in quantisers]
         expected.append(_flat([next(iter(tensors.values())), *signals]))

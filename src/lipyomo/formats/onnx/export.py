@@ -33,8 +33,7 @@ from lipyomo.networks.activations import (
     activation,
 )
 from lipyomo.networks.activations.derived import Derivative
-from lipyomo.networks.activations.hyperbolic import SLOPE, TanhFamily, polynomial
-from lipyomo.networks.activations.silu_derivatives import SiluFamily
+from lipyomo.networks.activations.families import SLOPE, SiluFamily, TanhFamily, polynomial
 from lipyomo.networks.layer import square_pairs
 from lipyomo.networks.network import Layer, Network, check_network
 from lipyomo.version import __version__

@@ -12,7 +12,7 @@ from lipyomo.base.arguments import instance
 from lipyomo.base.errors import ImportRefused
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.formats.onnx.arrange import Fixed, Output, report_choices
-from lipyomo.formats.onnx.check import CheckFailed, Sampler, answers, judged, sampled
+from lipyomo.formats.onnx.check import CheckFailed, Sampler, evaluations, judged, sampled
 from lipyomo.formats.onnx.lower import lower_graph
 from lipyomo.formats.onnx.lower.quantised import Quantisers
 from lipyomo.formats.onnx.read import PathLike, opened
@@ -128,7 +128,8 @@ def check_quantised(
             "checked",
             remedy=f"simplify the model first (for example with onnxsim); {UNCHECKED}",
         )
-    found = answers(runtime, quantised.input_dim, points, noted.met)
+    found = evaluations(runtime, quantised.input_dim, points, noted.met)
+    found.points[:, quantised.input_dim :] *= quantised.step
     difference = judged(quantised.held, runtime, found, separate)
     signals = found.expected[:, quantised.output_dim :]
     held = found.points[:, quantised.input_dim :]

@@ -8,8 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lipyomo.base.modules import imported_when_used
-from lipyomo.networks.activations.activation import Activation
-from lipyomo.networks.activations.registry import activation, activations, known_as
+from lipyomo.networks.activations.activation import (
+    Activation,
+    activation,
+    activations,
+    known_as,
+)
 
 if TYPE_CHECKING:
     from lipyomo.networks.activations.derived import Derivative

@@ -16,10 +16,14 @@ from flint import arb
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.rounding import UNDERFLOW, UNIT_ROUNDOFF
-from lipyomo.networks.activations.activation import Activation
+from lipyomo.networks.activations.activation import (
+    Activation,
+    finite_number,
+    known_as,
+    positive_number,
+)
 from lipyomo.networks.activations.branch import Branch, Sums
 from lipyomo.networks.activations.elementary import exp, expm1
-from lipyomo.networks.activations.registry import finite_number, known_as, positive_number
 from lipyomo.networks.activations.rounding import TINY, Error
 from lipyomo.networks.activations.two_slope import Linear
 

@@ -14,12 +14,11 @@ import numpy as np
 from flint import arb
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.networks.activations.activation import Activation, Slope
-from lipyomo.networks.activations.bell import BellFamily
+from lipyomo.networks.activations.activation import Activation, Slope, known_as
 from lipyomo.networks.activations.branch import Branch, Turn
 from lipyomo.networks.activations.derived import Derivative
 from lipyomo.networks.activations.elementary import erf, exp
-from lipyomo.networks.activations.registry import known_as
+from lipyomo.networks.activations.families import BellFamily
 from lipyomo.networks.activations.rounding import FARTHEST, error
 
 

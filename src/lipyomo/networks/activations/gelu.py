@@ -31,12 +31,11 @@ from flint import arb
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import NetworkError
-from lipyomo.networks.activations.activation import Activation, Slope
-from lipyomo.networks.activations.bell import BellFamily
+from lipyomo.networks.activations.activation import Activation, Slope, known_as
 from lipyomo.networks.activations.branch import Branch, Turn
 from lipyomo.networks.activations.derived import Derivative
 from lipyomo.networks.activations.elementary import erfc, exp, logistic
-from lipyomo.networks.activations.registry import known_as
+from lipyomo.networks.activations.families import BellFamily
 from lipyomo.networks.activations.rounding import FARTHEST, error
 
 

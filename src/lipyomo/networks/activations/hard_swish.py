@@ -12,9 +12,8 @@ import numpy as np
 from flint import arb
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.networks.activations.activation import Activation
+from lipyomo.networks.activations.activation import Activation, known_as
 from lipyomo.networks.activations.branch import Branch, exact_turn
-from lipyomo.networks.activations.registry import known_as
 from lipyomo.networks.activations.rounding import EXACT, error
 from lipyomo.networks.activations.two_slope import Linear
 

@@ -20,10 +20,9 @@ import numpy as np
 from flint import arb
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.networks.activations.activation import Activation
+from lipyomo.networks.activations.activation import Activation, known_as
 from lipyomo.networks.activations.branch import Branch, Turn
 from lipyomo.networks.activations.elementary import exp
-from lipyomo.networks.activations.registry import known_as
 from lipyomo.networks.activations.rounding import error
 
 

@@ -21,9 +21,8 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.rounding import UNIT_ROUNDOFF
-from lipyomo.networks.activations.bands import arch, band, chord, off_by
+from lipyomo.networks.activations.bands import Cut, Samples, arch, band, chord, off_by
 from lipyomo.networks.activations.branch import Sums
-from lipyomo.networks.activations.samples import Cut, Samples
 
 PIECES = 3
 """Smallest number of pieces: for a cubic the excess is within a quarter of its minimum with three

@@ -16,9 +16,8 @@ from flint import arb
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.rounding import UNIT_ROUNDOFF
-from lipyomo.networks.activations.activation import Activation
+from lipyomo.networks.activations.activation import Activation, positive_number
 from lipyomo.networks.activations.branch import Branch, Turn
-from lipyomo.networks.activations.registry import positive_number
 from lipyomo.networks.activations.rounding import TINY, Error
 
 

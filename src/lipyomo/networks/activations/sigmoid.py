@@ -16,15 +16,13 @@ from flint import arb
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.rounding import UNDERFLOW, UNIT_ROUNDOFF
-from lipyomo.networks.activations.activation import Activation, Slope
-from lipyomo.networks.activations.bands import Band
+from lipyomo.networks.activations.activation import Activation, Slope, known_as
+from lipyomo.networks.activations.bands import Band, Cut
 from lipyomo.networks.activations.branch import Branch, Sums, Turn, exact_turn
 from lipyomo.networks.activations.derived import Derivative
 from lipyomo.networks.activations.elementary import logistic
-from lipyomo.networks.activations.hyperbolic import TanhFamily
-from lipyomo.networks.activations.registry import known_as
+from lipyomo.networks.activations.families import TanhFamily
 from lipyomo.networks.activations.rounding import error
-from lipyomo.networks.activations.samples import Cut
 from lipyomo.networks.activations.tanh import INFLECTION, OUTER, STEEPEST, tanh_band
 
 

@@ -17,14 +17,13 @@ import numpy as np
 from flint import arb
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.networks.activations.activation import Slope
+from lipyomo.networks.activations.activation import Slope, known_as
 from lipyomo.networks.activations.branch import Branch, Turn, exact_turn
 from lipyomo.networks.activations.derived import Derivative
 from lipyomo.networks.activations.elementary import logistic
-from lipyomo.networks.activations.registry import known_as
+from lipyomo.networks.activations.families import SiluFamily
 from lipyomo.networks.activations.rounding import error
 from lipyomo.networks.activations.scaled import ScaledActivation
-from lipyomo.networks.activations.silu_derivatives import SiluFamily
 
 
 @dataclass(frozen=True)

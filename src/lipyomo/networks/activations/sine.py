@@ -19,13 +19,11 @@ from flint import arb
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.rounding import UNIT
-from lipyomo.networks.activations.activation import Activation, Slope
-from lipyomo.networks.activations.bands import Band
+from lipyomo.networks.activations.activation import Activation, Slope, known_as
+from lipyomo.networks.activations.bands import Band, Cut
 from lipyomo.networks.activations.branch import Branch, Sums
 from lipyomo.networks.activations.elementary import cos, sin
-from lipyomo.networks.activations.registry import known_as
 from lipyomo.networks.activations.rounding import error
-from lipyomo.networks.activations.samples import Cut
 
 FAR = 2.0**20
 """Arguments beyond which ranges are [-1, 1]."""

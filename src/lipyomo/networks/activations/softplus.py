@@ -14,10 +14,9 @@ import numpy as np
 from flint import arb
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.networks.activations.activation import Slope
+from lipyomo.networks.activations.activation import Slope, known_as
 from lipyomo.networks.activations.branch import Branch, Turn, exact_turn
 from lipyomo.networks.activations.elementary import exp, log1p, logistic
-from lipyomo.networks.activations.registry import known_as
 from lipyomo.networks.activations.rounding import error
 from lipyomo.networks.activations.scaled import ScaledActivation
 from lipyomo.networks.activations.sigmoid import Sigmoid

@@ -45,15 +45,13 @@ from flint import arb
 
 from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.numerics.rounding import UNDERFLOW, UNIT, UNIT_ROUNDOFF
-from lipyomo.networks.activations.activation import Activation, Slope
-from lipyomo.networks.activations.bands import Band, chord
+from lipyomo.networks.activations.activation import Activation, Slope, known_as
+from lipyomo.networks.activations.bands import Band, Cut, chord
 from lipyomo.networks.activations.branch import Branch, Sums, Turn, exact_turn
 from lipyomo.networks.activations.derived import Derivative
 from lipyomo.networks.activations.elementary import arctanh, exp, tanh
-from lipyomo.networks.activations.hyperbolic import TanhFamily
-from lipyomo.networks.activations.registry import known_as
+from lipyomo.networks.activations.families import TanhFamily
 from lipyomo.networks.activations.rounding import error
-from lipyomo.networks.activations.samples import Cut
 
 INFLECTION = math.log(2.0 + math.sqrt(3.0)) / 2.0
 """artanh(1 / sqrt 3)."""

@@ -12,9 +12,8 @@ import numpy as np
 from flint import arb
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.networks.activations.activation import Activation
+from lipyomo.networks.activations.activation import Activation, finite_number, known_as
 from lipyomo.networks.activations.branch import Branch, Sums
-from lipyomo.networks.activations.registry import finite_number, known_as
 from lipyomo.networks.activations.rounding import EXACT, error
 
 
