@@ -37,7 +37,7 @@ from lipyomo.cli.source import network_given_by
 from lipyomo.cli.streams import warn, wrote
 from lipyomo.cli.values import read_picture
 from lipyomo.cli.words import UsageError, file_path, names_and_numbers, ratio, reader
-from lipyomo.networks.derivatives import gradient
+from lipyomo.networks.derivatives.gradients import gradient
 from lipyomo.networks.naming import by_name
 from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Box

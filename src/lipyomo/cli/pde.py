@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from lipyomo.base.errors import LipyomoError
 from lipyomo.cli.words import UsageError
-from lipyomo.networks.derivatives import residual
+from lipyomo.networks.derivatives.expressions import residual
 from lipyomo.networks.network import Network, with_input_names
 
 T = TypeVar("T")

@@ -13,16 +13,9 @@ from lipyomo.base.modules import imported_when_used
 
 if TYPE_CHECKING:
     from lipyomo.networks.combined import affine_after, compose, difference, parallel, unroll
-    from lipyomo.networks.derivatives import (
-        directional,
-        gradient,
-        hessian,
-        jacobian,
-        product,
-        quotient,
-        residual,
-        square,
-    )
+    from lipyomo.networks.derivatives.expressions import residual
+    from lipyomo.networks.derivatives.gradients import directional, gradient, hessian, jacobian
+    from lipyomo.networks.derivatives.products import product, quotient, square
     from lipyomo.networks.quantised import quantised_difference
 
 __all__ = [
@@ -52,16 +45,9 @@ __getattr__, __dir__ = imported_when_used(
             "parallel",
             "unroll",
         ),
-        ".derivatives": (
-            "directional",
-            "gradient",
-            "hessian",
-            "jacobian",
-            "product",
-            "quotient",
-            "residual",
-            "square",
-        ),
+        ".derivatives.expressions": ("residual",),
+        ".derivatives.gradients": ("directional", "gradient", "hessian", "jacobian"),
+        ".derivatives.products": ("product", "quotient", "square"),
         ".quantised": ("quantised_difference",),
     },
 )

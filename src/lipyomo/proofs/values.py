@@ -18,7 +18,8 @@ from lipyomo.base.clock import Clock
 from lipyomo.base.errors import ProofError
 from lipyomo.base.system.outputs import PROOF, check_output, written
 from lipyomo.base.system.threads import with_one_blas_thread
-from lipyomo.networks.derivatives import gradient, product
+from lipyomo.networks.derivatives.gradients import gradient
+from lipyomo.networks.derivatives.products import product
 from lipyomo.networks.network import Network
 from lipyomo.primal.regions.value import value_at
 from lipyomo.problems.domains import Domain

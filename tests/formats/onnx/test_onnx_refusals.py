@@ -23,7 +23,7 @@ from onnx_builder import agrees, model, one
 from lipyomo import Box, LipschitzProblem
 from lipyomo.base.errors import ImportRefused, LipyomoError, ProblemError
 from lipyomo.formats.onnx import from_model, load
-from lipyomo.formats.onnx.choose import SeveralOutputs
+from lipyomo.formats.onnx.arrange import SeveralOutputs
 
 RNG = np.random.default_rng(23)
 W = RNG.normal(size=(3, 4))

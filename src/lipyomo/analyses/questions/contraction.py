@@ -29,7 +29,8 @@ from lipyomo.base.errors import ProblemError
 from lipyomo.base.numerics.rounding import gamma
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.networks.combined import affine_after, compose, parallel
-from lipyomo.networks.derivatives import jacobian, product
+from lipyomo.networks.derivatives.gradients import jacobian
+from lipyomo.networks.derivatives.products import product
 from lipyomo.networks.digest import network_digest
 from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Box, Domain

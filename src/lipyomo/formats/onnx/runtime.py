@@ -10,8 +10,7 @@ import onnx
 
 from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.errors import ImportRefused
-from lipyomo.formats.onnx.arrange import Fixed, Output
-from lipyomo.formats.onnx.choose import input_shape
+from lipyomo.formats.onnx.arrange import Fixed, Output, input_shape
 from lipyomo.formats.onnx.graph import EVALUATOR_ERRORS, first_line
 from lipyomo.formats.onnx.select import cut_model
 

@@ -15,8 +15,14 @@ import onnx
 from onnx import helper
 
 from lipyomo.base.errors import ImportRefused, NetworkError
-from lipyomo.formats.onnx.arrange import Fixed, Output, arranged
-from lipyomo.formats.onnx.choose import choose_input, free_inputs, input_shape
+from lipyomo.formats.onnx.arrange import (
+    Fixed,
+    Output,
+    arranged,
+    choose_input,
+    free_inputs,
+    input_shape,
+)
 from lipyomo.formats.onnx.graph import (
     Array,
     Graph,

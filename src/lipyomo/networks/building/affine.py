@@ -25,6 +25,7 @@ from lipyomo.base.numerics.exact import (
     lost_in_sum,
     product_is_exact,
     sum_is_exact,
+    sums_are_exact,
 )
 from lipyomo.networks.building.budget import NUMBER, budget
 
@@ -253,3 +254,45 @@ def tree(tensors: list[Tensor], join: Callable[[Tensor, Tensor], Tensor]) -> Ten
         joined = [join(a, b) for a, b in zip(tensors[1::2], tensors[::2], strict=False)]
         tensors = joined + tensors[2 * len(joined) :]
     return tensors[0]
+
+
+def are_shares(one: Tensor, other: Tensor) -> bool:
+    """Return whether two flat tensors add up to one in each entry."""
+    columns = max(one.matrix.shape[1], other.matrix.shape[1])
+    left = abs(sp.csr_array(widen(one.matrix, columns) + widen(other.matrix, columns))).sum()
+    total = one.offset + other.offset
+    return bool(left == 0.0 and (total == 1.0).all() and sum_is_exact(one.offset, other.offset))
+
+
+def bend(steep: Tensor, flat: Tensor) -> tuple[FloatArray, FloatArray]:
+    """Detect ``flat = slope steep + constant``: the slopes, and the values at which both agree.
+
+    Parameters
+    ----------
+    steep, flat : Tensor, of one flat shape
+
+    Returns
+    -------
+    slope, kink : ndarray, shape (size,)
+        NaN where the rows are not proportional, or either is not exact in float64.
+    """
+    rows, columns = steep.size, max(steep.matrix.shape[1], flat.matrix.shape[1])
+    a, b = widen(steep.matrix, columns), widen(flat.matrix, columns)
+    filled = np.flatnonzero(np.diff(a.indptr))
+    at = a.indptr[filled]
+    first = sp.csr_array((np.ones(filled.size), (filled, a.indices[at])), shape=(rows, columns))
+    slope = np.asarray(b.multiply(first).sum(axis=1)).reshape(-1)
+    with np.errstate(all="ignore"):
+        slope[filled] /= a.data[at]
+        each = np.repeat(slope, np.diff(a.indptr))
+        wrong = sp.csr_array(abs(b - sp.diags_array(slope) @ a))
+        rounded = sp.csr_array((~entries_are_exact(each, a.data), a.indices, a.indptr), a.shape)
+        rise, share = slope * steep.offset, 1.0 - slope
+        gap = flat.offset - rise
+        kink = gap / share
+        holds = entries_are_exact(slope, steep.offset) & entries_are_exact(kink, share)
+        holds &= sums_are_exact(flat.offset, -rise) & sums_are_exact(np.ones(rows), -slope)
+        holds &= kink * share == gap
+    for matrix in (wrong, rounded):
+        holds[np.repeat(np.arange(rows), np.diff(matrix.indptr))[matrix.data != 0]] = False
+    return np.where(holds, slope, np.nan), np.where(holds, kink, np.nan)

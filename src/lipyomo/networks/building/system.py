@@ -95,15 +95,18 @@ class System:
         units = self.inputs + np.arange(self.units)
         inputs, last = np.arange(self.inputs), np.array([self.rows.shape[1] - 1])
         columns = np.concatenate([inputs, units[further], units[~further], last])
-        ends = np.unique(np.cumsum(~further, dtype=np.intp)[self.ends - 1])
+        return self._restricted(~further, columns, self.inputs + int(further.sum()))
+
+    def _restricted(self, kept: BoolArray, columns: IntArray, inputs: int) -> System:
+        """Return some of the units, over some of the columns, of which the first are inputs."""
         return System(
-            self.inputs + int(further.sum()),
-            sp.csr_array(self.rows[np.flatnonzero(~further)][:, columns]),
-            self.left[~further],
-            self.right[~further],
-            self.kinds[~further],
+            inputs,
+            sp.csr_array(self.rows[np.flatnonzero(kept)][:, columns]),
+            self.left[kept],
+            self.right[kept],
+            self.kinds[kept],
             sp.csr_array(self.output[:, columns]),
-            ends[ends > 0],
+            np.cumsum(kept, dtype=np.intp)[self.ends - 1],
         )
 
     @property
@@ -145,9 +148,4 @@ class System:
             return self
         columns = np.ones(self.rows.shape[1], dtype=bool)
         columns[self.inputs : self.inputs + self.units] = used
-        kept = np.flatnonzero(columns)
-        rows = sp.csr_array(self.rows[np.flatnonzero(used)][:, kept])
-        output = sp.csr_array(self.output[:, kept])
-        ends = np.cumsum(used, dtype=np.intp)[self.ends - 1]
-        slopes = self.left[used], self.right[used]
-        return System(self.inputs, rows, *slopes, self.kinds[used], output, ends)
+        return self._restricted(used, np.flatnonzero(columns), self.inputs)

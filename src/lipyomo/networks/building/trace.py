@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from lipyomo.base.arrays import FloatArray, IntArray
-from lipyomo.base.numerics.exact import entries_are_exact, sum_is_exact, sums_are_exact
 from lipyomo.networks import activations
 from lipyomo.networks.activations import Activation
-from lipyomo.networks.building.affine import Tensor, stack, widen
+from lipyomo.networks.building.affine import Tensor, are_shares, bend, stack, widen
 from lipyomo.networks.building.budget import ENTRY, budget
+
+Array: TypeAlias = npt.NDArray[Any]
 
 FARTHEST = 8.0
 """Largest exponent of the power of two that balances the factors of a product."""
@@ -171,6 +173,32 @@ class Trace:
         )
         return sums - differences
 
+    def times(self, a: Tensor | Array, b: Tensor | Array) -> Tensor:
+        """Return ``a * b``, entry by entry, with broadcasting; arrays are constants.
+
+        Entries with a constant factor stay affine, equal factors become one square.
+        """
+        a, b = (x if isinstance(x, Tensor) else Tensor.constant(x) for x in (a, b))
+        shape = np.broadcast_shapes(a.shape, b.shape)
+        a, b = (x.broadcast(shape).reshaped((int(np.prod(shape)),)) for x in (a, b))
+        fixed = [np.diff(x.matrix.indptr) == 0 for x in (a, b)]
+        columns = max(a.matrix.shape[1], b.matrix.shape[1])
+        off = abs(sp.csr_array(widen(a.matrix, columns) - widen(b.matrix, columns))).sum(axis=1)
+        same = (np.asarray(off).reshape(-1) == 0.0) & (a.offset == b.offset)
+        kinds = np.select([fixed[0], fixed[1], same], [0, 1, 2], 3)
+        places = [np.flatnonzero(kinds == kind) for kind in range(4)]
+        (_, first), (second, _), (equal, _), (left, right) = (
+            (a.take(place), b.take(place)) for place in places
+        )
+        parts = [first.scale(a.offset[places[0]]), second.scale(b.offset[places[1]]), equal, left]
+        if equal.size:
+            parts[2] = self.smooth(equal, activations.Power(2.0))
+        if left.size:
+            parts[3] = self.product(left, right)
+        order = np.empty(a.size, dtype=np.intp)
+        order[np.concatenate(places)] = np.arange(a.size)
+        return stack([part for part in parts if part.size]).take(order.reshape(shape))
+
     def gated(self, x: Tensor, y: Tensor) -> Tensor | None:
         """Rewrite ``x + y = (1 - g) a + g b`` as ``a + g (b - a)``, with one product; else None."""
         one, other = self._factors(x), self._factors(y)
@@ -178,7 +206,7 @@ class Trace:
             return None
         for own, a in (one, one[::-1]):
             for g, b in (other, other[::-1]):
-                if _are_shares(own, g):
+                if are_shares(own, g):
                     if own.plain.all():
                         g, a, b = own, b, a
                     return (a + self.product(g, b - a)).reshaped(x.shape)
@@ -306,45 +334,3 @@ class Trace:
     def minimum(self, a: Tensor, b: Tensor) -> Tensor:
         """``min(a, b) = -max(-a, -b)``."""
         return -self.maximum(-a, -b)
-
-
-def _are_shares(one: Tensor, other: Tensor) -> bool:
-    """Return whether two flat tensors add up to one in each entry."""
-    columns = max(one.matrix.shape[1], other.matrix.shape[1])
-    left = abs(sp.csr_array(widen(one.matrix, columns) + widen(other.matrix, columns))).sum()
-    total = one.offset + other.offset
-    return bool(left == 0.0 and (total == 1.0).all() and sum_is_exact(one.offset, other.offset))
-
-
-def bend(steep: Tensor, flat: Tensor) -> tuple[FloatArray, FloatArray]:
-    """Detect ``flat = slope steep + constant``: the slopes, and the values at which both agree.
-
-    Parameters
-    ----------
-    steep, flat : Tensor, of one flat shape
-
-    Returns
-    -------
-    slope, kink : ndarray, shape (size,)
-        NaN where the rows are not proportional, or either is not exact in float64.
-    """
-    rows, columns = steep.size, max(steep.matrix.shape[1], flat.matrix.shape[1])
-    a, b = widen(steep.matrix, columns), widen(flat.matrix, columns)
-    filled = np.flatnonzero(np.diff(a.indptr))
-    at = a.indptr[filled]
-    first = sp.csr_array((np.ones(filled.size), (filled, a.indices[at])), shape=(rows, columns))
-    slope = np.asarray(b.multiply(first).sum(axis=1)).reshape(-1)
-    with np.errstate(all="ignore"):
-        slope[filled] /= a.data[at]
-        each = np.repeat(slope, np.diff(a.indptr))
-        wrong = sp.csr_array(abs(b - sp.diags_array(slope) @ a))
-        rounded = sp.csr_array((~entries_are_exact(each, a.data), a.indices, a.indptr), a.shape)
-        rise, share = slope * steep.offset, 1.0 - slope
-        gap = flat.offset - rise
-        kink = gap / share
-        holds = entries_are_exact(slope, steep.offset) & entries_are_exact(kink, share)
-        holds &= sums_are_exact(flat.offset, -rise) & sums_are_exact(np.ones(rows), -slope)
-        holds &= kink * share == gap
-    for matrix in (wrong, rounded):
-        holds[np.repeat(np.arange(rows), np.diff(matrix.indptr))[matrix.data != 0]] = False
-    return np.where(holds, slope, np.nan), np.where(holds, kink, np.nan)

@@ -16,7 +16,6 @@ from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.errors import NetworkError
 from lipyomo.networks.activations import Activation, Cos, Exp, Log, Power, Sin, Tanh
 from lipyomo.networks.building.affine import Tensor, stack
-from lipyomo.networks.building.multiply import entrywise_product
 from lipyomo.networks.building.trace import Trace
 from lipyomo.networks.derivatives.jets import Jets
 from lipyomo.networks.derivatives.replay import Replay, is_constant, made
@@ -88,7 +87,7 @@ class Expression(NDArrayOperatorsMixin):
             return self._applied(np.add, (one, -rest[0]))
         if function is np.multiply:
             a, b = self._pair(*inputs)
-            return a.scale(b.offset) if is_constant(b) else entrywise_product(trace, a, b)
+            return a.scale(b.offset) if is_constant(b) else trace.times(a, b)
         if function is np.add:
             a, b = self._pair(*inputs)
             return a.shift(b.offset) if is_constant(b) else a + b

@@ -13,7 +13,6 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.networks.building.affine import Tensor
-from lipyomo.networks.building.multiply import entrywise_product
 from lipyomo.networks.derivatives.replay import Replay, constant, is_constant, mapped
 
 Several = tuple[int, ...]
@@ -76,7 +75,7 @@ class Jets:
                 block for block, rise in zip(blocks, rises, strict=True) if not is_constant(rise)
             )
             if variable:
-                term = entrywise_product(self.replay.trace, term, self._product(depth, variable))
+                term = self.replay.trace.times(term, self._product(depth, variable))
             for rise in rises:  # one by one, as products of constants may round
                 term = term.scale(rise.offset) if is_constant(rise) else term
             term = term if count == 1 else term.scale(float(count))
@@ -91,7 +90,7 @@ class Jets:
         key = depth, blocks
         if key not in self._products:
             first, last = self._product(depth, blocks[:-1]), self._rise(depth, blocks[-1])
-            self._products[key] = entrywise_product(self.replay.trace, first, last)
+            self._products[key] = self.replay.trace.times(first, last)
         return self._products[key]
 
 

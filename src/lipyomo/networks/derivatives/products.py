@@ -7,7 +7,6 @@ import numpy as np
 from lipyomo.base.errors import NetworkError
 from lipyomo.networks.activations import Power
 from lipyomo.networks.building.affine import Tensor
-from lipyomo.networks.building.multiply import entrywise_product
 from lipyomo.networks.building.trace import Trace
 from lipyomo.networks.combined import common_inputs
 from lipyomo.networks.derivatives.replay import Replay, made
@@ -36,7 +35,7 @@ def product(f: Network, g: Network) -> Network:
     [9.0]
     """
     trace, a, b, like = _both(f, g)
-    return made(trace, entrywise_product(trace, a, b), f"{f.name} * {g.name}", like)
+    return made(trace, trace.times(a, b), f"{f.name} * {g.name}", like)
 
 
 def square(f: Network) -> Network:
@@ -62,7 +61,7 @@ def quotient(f: Network, g: Network) -> Network:
     """
     trace, a, b, like = _both(f, g)
     inverse = trace.smooth(b, Power(-1.0))
-    return made(trace, entrywise_product(trace, a, inverse), f"{f.name} / {g.name}", like)
+    return made(trace, trace.times(a, inverse), f"{f.name} / {g.name}", like)
 
 
 def _both(f: Network, g: Network) -> tuple[Trace, Tensor, Tensor, Network]:

@@ -14,7 +14,6 @@ from lipyomo.base.errors import NetworkError
 from lipyomo.networks.activations import Activation
 from lipyomo.networks.building.affine import Tensor, stack
 from lipyomo.networks.building.chain import to_network
-from lipyomo.networks.building.multiply import entrywise_product
 from lipyomo.networks.building.system import System
 from lipyomo.networks.building.trace import Trace
 from lipyomo.networks.layer import Layer
@@ -170,7 +169,7 @@ class Replay:
         """Return the gradient (d,) of a functional of the outputs, by the chain rule backwards."""
         g = mapped_back(self.network.head, constant(self.trace, row))
         for layer in reversed(self.layers):
-            g = entrywise_product(self.trace, layer.derivative(1), g)
+            g = self.trace.times(layer.derivative(1), g)
             g = mapped_back(layer.layer, g)
         return g
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 
@@ -10,7 +11,6 @@ import numpy as np
 from lipyomo.base.arrays import IntArray
 from lipyomo.formats.onnx.lower.reductions import sum_of
 from lipyomo.formats.onnx.lower.registry import Call, Value, multiplies
-from lipyomo.networks.building.multiply import entrywise_product
 
 
 @multiplies("Einsum")
@@ -31,7 +31,7 @@ def einsum(call: Call) -> Value:
         tensor.take(_places(own, tensor.shape, order, grid))
         for own, tensor in zip(letters, tensors, strict=True)
     ]
-    found = terms[0] if len(terms) == 1 else entrywise_product(call.trace, *terms)
+    found = terms[0] if len(terms) == 1 else call.trace.times(*terms)
     shape = grid[: len(kept)]
     return sum_of(found.reshaped((int(np.prod(shape)), int(np.prod(grid[len(kept) :])))), shape)
 
@@ -56,14 +56,10 @@ def _places(
     own: str, shape: tuple[int, ...], order: Sequence[str], grid: tuple[int, ...]
 ) -> IntArray:
     """Return the position in a tensor for each term; axes of length one are repeated."""
-    where = np.zeros(grid, dtype=np.intp)
-    for letter, size, step in zip(own, shape, _steps(shape), strict=True):
-        axis = order.index(letter)
-        along = np.arange(grid[axis]) if size > 1 else np.zeros(grid[axis], dtype=np.intp)
-        where += (step * along).reshape([-1 if k == axis else 1 for k in range(len(grid))])
-    return where
-
-
-def _steps(shape: tuple[int, ...]) -> list[int]:
-    """Return the strides of a flattened tensor."""
-    return [int(np.prod(shape[axis + 1 :])) for axis in range(len(shape))]
+    places = np.arange(math.prod(shape)).reshape(shape)
+    there = "".join(letter for letter in order if letter in own)
+    view = np.einsum(f"{own}->{there}", places)
+    lengths = iter(view.shape)
+    return np.broadcast_to(
+        view.reshape([next(lengths) if letter in own else 1 for letter in order]), grid
+    )

@@ -7,11 +7,10 @@ import scipy.sparse as sp
 
 from lipyomo.formats.onnx.graph import Array
 from lipyomo.formats.onnx.lower.products import power
-from lipyomo.formats.onnx.lower.reductions import sum_of
+from lipyomo.formats.onnx.lower.reductions import rows_along, sum_of
 from lipyomo.formats.onnx.lower.registry import Call, Value, multiplies
 from lipyomo.networks.activations import Power
 from lipyomo.networks.building.affine import Tensor
-from lipyomo.networks.building.multiply import entrywise_product
 from lipyomo.networks.building.trace import Trace
 
 DEVIATION = 1e-9
@@ -35,9 +34,7 @@ def _normalised(trace: Trace, rows: Tensor, epsilon: float, centred: bool) -> Te
     count, n = rows.shape
     rows = _centred(rows) if centred else rows
     total = sum_of(trace.smooth(rows, Power(2.0)), (count, 1))
-    return entrywise_product(
-        trace, rows, trace.smooth(total.scale(1.0 / n).shift(epsilon), Power(-0.5))
-    )
+    return trace.times(rows, trace.smooth(total.scale(1.0 / n).shift(epsilon), Power(-0.5)))
 
 
 @multiplies("LayerNormalization", "RMSNormalization")
@@ -72,15 +69,9 @@ def channel_normalization(call: Call) -> Value:
 def mean_variance_normalization(call: Call) -> Value:
     """Subtract the mean over some axes, and divide by the standard deviation."""
     x = call.tensor(0)
-    rank = len(x.shape)
-    axes = sorted({axis % rank for axis in call.node.integers("axes") or [0, 2, 3]})
-    kept = [axis for axis in range(rank) if axis not in axes]
-    index = np.transpose(x.index, kept + axes)
-    n = int(np.prod([x.shape[axis] for axis in axes]))
-    rows = _centred(x.take(index.reshape(-1, n)))
-    total = sum_of(call.trace.smooth(rows, Power(2.0)), (rows.shape[0], 1)).scale(1.0 / n)
+    rows, back = rows_along(x, call.node.integers("axes") or [0, 2, 3])
+    rows = _centred(rows)
+    count, n = rows.shape
+    total = sum_of(call.trace.smooth(rows, Power(2.0)), (count, 1)).scale(1.0 / n)
     deviation = call.trace.smooth(total, Power(0.5)).shift(DEVIATION)
-    found = entrywise_product(call.trace, rows, power(call.trace, deviation, -1.0))
-    back = np.empty(x.size, dtype=np.intp)
-    back[index.reshape(-1)] = np.arange(x.size)
-    return found.take(back.reshape(x.shape))
+    return call.trace.times(rows, power(call.trace, deviation, -1.0)).take(back)

@@ -19,12 +19,11 @@ import scipy.sparse as sp
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.errors import NetworkError
 from lipyomo.formats.onnx.fold import entry_count
-from lipyomo.formats.onnx.lower.reductions import grouped, sum_of
+from lipyomo.formats.onnx.lower.reductions import columns, grouped, sum_of
 from lipyomo.formats.onnx.lower.registry import Call, Value, lowers, multiplies
 from lipyomo.networks import activations
 from lipyomo.networks.building.affine import Tensor, tree
 from lipyomo.networks.building.budget import NUMBER, budget
-from lipyomo.networks.building.multiply import entrywise_product
 from lipyomo.networks.building.trace import Trace
 
 
@@ -60,7 +59,7 @@ def mul(call: Call) -> Value:
     """``a * b``."""
     a, b = operands(call)
     if isinstance(a, Tensor) and isinstance(b, Tensor):
-        return entrywise_product(call.trace, a, b)
+        return call.trace.times(a, b)
     return _scaled(b, a) if isinstance(b, Tensor) else _scaled(a, b)
 
 
@@ -69,7 +68,7 @@ def div(call: Call) -> Value:
     """``a / b``."""
     a, b = operands(call)
     if isinstance(b, Tensor):
-        return entrywise_product(call.trace, a, power(call.trace, b, -1.0))
+        return call.trace.times(a, power(call.trace, b, -1.0))
     divisor = np.asarray(b, dtype=np.float64)
     if not divisor.all():
         raise call.node.refuse("the divisor holds a zero", "export the network again")
@@ -116,8 +115,7 @@ def reciprocal(call: Call) -> Value:
 def reduce_product(call: Call) -> Value:
     """Product of entries, as a balanced tree."""
     x, shape = grouped(call)
-    factors = [x.take(place) for place in x.index.T]
-    return tree(factors, lambda a, b: entrywise_product(call.trace, a, b)).reshaped(shape)
+    return tree(columns(x), lambda a, b: call.trace.times(a, b)).reshaped(shape)
 
 
 # -- matrices -------------------------------------------------------------------------------------
@@ -180,10 +178,10 @@ def matrix_product(trace: Trace, a: Value, b: Value) -> Tensor:
         others = np.where(np.arange(inner - 1) < where, 0, 1) + np.arange(inner - 1)
         origin = b.take(np.take_along_axis(second, where, -1))
         rest = b.take(np.take_along_axis(second, others, -1)) - origin
-        terms = entrywise_product(trace, a.take(np.take_along_axis(first, others, -1)), rest)
+        terms = trace.times(a.take(np.take_along_axis(first, others, -1)), rest)
         total = sum_of(terms.reshaped((int(np.prod(shape)), inner - 1)), shape)
         return _without(total + origin.reshaped(shape), a, b)
-    terms = entrywise_product(trace, a.take(first), b.take(second))
+    terms = trace.times(a.take(first), b.take(second))
     return _without(sum_of(terms.reshaped((int(np.prod(shape)), inner)), shape), a, b)
 
 

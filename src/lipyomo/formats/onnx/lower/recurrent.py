@@ -15,7 +15,6 @@ from lipyomo.formats.onnx.lower.products import times_constant
 from lipyomo.formats.onnx.lower.registry import Call, Value, multiplies
 from lipyomo.networks.activations import Sigmoid, Softsign, Tanh
 from lipyomo.networks.building.affine import Tensor, joined_tensors
-from lipyomo.networks.building.multiply import entrywise_product
 from lipyomo.networks.building.trace import Trace
 
 Applied = Callable[[Trace, Tensor], Tensor]
@@ -79,13 +78,13 @@ class _Cell:
         own, past = self.gates(x, h)
         z, r = (self.kinds[0](trace, own[k] + past[k]) for k in range(2))
         if self.reset_late:
-            reset = entrywise_product(trace, r, past[2])
+            reset = trace.times(r, past[2])
         else:
             last = slice(2 * self.width, None)
-            kept = times_constant(entrywise_product(trace, r, h), self.back[last].T)
+            kept = times_constant(trace.times(r, h), self.back[last].T)
             reset = kept.shift(self.back_bias[last])
         n = self.kinds[1](trace, own[2] + reset)
-        return [n + entrywise_product(trace, z, h - n)]
+        return [n + trace.times(z, h - n)]
 
     def lstm(self, x: Tensor, state: list[Tensor]) -> list[Tensor]:
         """Return the state after one step with an input, an output and a forget gate."""
@@ -93,8 +92,8 @@ class _Cell:
         own, past = self.gates(x, h)
         i, o, f = (self.kinds[0](trace, own[k] + past[k]) for k in range(3))
         new = self.kinds[1](trace, own[3] + past[3])
-        c = entrywise_product(trace, f, c) + entrywise_product(trace, i, new)
-        return [entrywise_product(trace, o, self.kinds[2](trace, c)), c]
+        c = trace.times(f, c) + trace.times(i, new)
+        return [trace.times(o, self.kinds[2](trace, c)), c]
 
 
 def _cells(call: Call, gates: int) -> list[tuple[_Cell, bool]]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import scipy.sparse as sp
 
+from lipyomo.base.arrays import IntArray
 from lipyomo.formats.onnx.lower.registry import Call, Value, lowers
 from lipyomo.networks.building.affine import Tensor, tree
 from lipyomo.networks.building.trace import Trace
@@ -31,14 +33,26 @@ def grouped(call: Call) -> tuple[Tensor, tuple[int, ...]]:
         axes = call.integers(1, "axes", "the list of axes")
     if not axes:
         axes = [] if call.node.integer("noop_with_empty_axes", 0) else list(range(rank))
-    reduced = sorted(axis % rank for axis in axes)
-    kept = [axis for axis in range(rank) if axis not in reduced]
-    if call.node.integer("keepdims", 1):
-        shape = tuple(1 if axis in reduced else x.shape[axis] for axis in range(rank))
-    else:
-        shape = tuple(x.shape[axis] for axis in kept)
-    index = np.transpose(x.index, kept + reduced)
-    return x.take(index.reshape(int(np.prod(shape)), -1)), shape
+    reduced = {axis % rank for axis in axes}
+    shape = tuple(1 if axis in reduced else x.shape[axis] for axis in range(rank))
+    if not call.node.integer("keepdims", 1):
+        shape = tuple(x.shape[axis] for axis in range(rank) if axis not in reduced)
+    return rows_along(x, axes)[0], shape
+
+
+def rows_along(x: Tensor, axes: Sequence[int]) -> tuple[Tensor, IntArray]:
+    """Return the tensor as rows along some axes, and the index that moves their entries back."""
+    rank = len(x.shape)
+    last = sorted({axis % rank for axis in axes})
+    kept = [axis for axis in range(rank) if axis not in last]
+    index = np.transpose(x.index, kept + last)
+    count = math.prod(x.shape[axis] for axis in kept)
+    return x.take(index.reshape(count, -1)), np.argsort(index, axis=None).reshape(x.shape)
+
+
+def columns(x: Tensor) -> list[Tensor]:
+    """Return the columns of rows."""
+    return [x.take(column) for column in x.index.T]
 
 
 def sum_of(x: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -70,8 +84,7 @@ def reduce_max(call: Call) -> Value:
     sign = -1.0 if call.node.op_type == "ReduceMin" else 1.0
 
     def pool(tensor: Tensor) -> Tensor:
-        index = tensor.index
-        return tree([tensor.take(place) for place in index.T], call.trace.maximum)
+        return tree(columns(tensor), call.trace.maximum)
 
     found = through_increasing(call.trace, x.scale(sign), pool).scale(sign)
     return found.reshaped(shape)

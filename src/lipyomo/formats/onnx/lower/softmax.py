@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lipyomo.base.arrays import IntArray
 from lipyomo.formats.onnx.lower.masks import absent
-from lipyomo.formats.onnx.lower.reductions import grouped
+from lipyomo.formats.onnx.lower.reductions import columns, grouped, rows_along
 from lipyomo.formats.onnx.lower.registry import Call, Value, multiplies
 from lipyomo.networks.activations import Sigmoid, Softplus
 from lipyomo.networks.building.affine import Tensor, joined_tensors, stack, tree
@@ -20,15 +19,11 @@ def log_sum_exp(trace: Trace, parts: list[Tensor]) -> Tensor:
     return tree(parts, lambda a, b: b + trace.smooth(a - b, Softplus()))
 
 
-def _columns(x: Tensor) -> list[Tensor]:
-    return [x.take(column) for column in x.index.T]
-
-
 @multiplies("ReduceLogSumExp")
 def reduce_log_sum_exp(call: Call) -> Value:
     """``log(sum exp(x))``: a smooth function with slopes between zero and one."""
     x, shape = grouped(call)
-    return log_sum_exp(call.trace, _columns(x)).reshaped(shape)
+    return log_sum_exp(call.trace, columns(x)).reshaped(shape)
 
 
 def _others(trace: Trace, parts: list[Tensor], outside: Tensor | None = None) -> list[Tensor]:
@@ -45,14 +40,6 @@ def _others(trace: Trace, parts: list[Tensor], outside: Tensor | None = None) ->
             trace, own, beside if outside is None else log_sum_exp(trace, [outside, beside])
         )
     return found
-
-
-def _along(x: Tensor, axis: int) -> tuple[Tensor, IntArray]:
-    """Return rows along an axis, and the index that moves their entries back."""
-    index = np.moveaxis(x.index, axis, -1)
-    rows = x.take(index.reshape(-1, index.shape[-1]))
-    back = np.moveaxis(np.arange(x.size).reshape(index.shape), -1, axis)
-    return rows, back
 
 
 Finish = Callable[[Trace, list[Tensor]], list[Tensor]]
@@ -77,7 +64,7 @@ def _all_there(trace: Trace, rows: Tensor, finish: Finish) -> Tensor:
     """Apply a function to rows without masked scores."""
     if rows.shape[1] == 1:
         return Tensor.constant(np.full(rows.shape, 1.0 if finish is _sigmoids else 0.0))
-    parts = _columns(rows)
+    parts = columns(rows)
     over = [a - b for a, b in zip(parts, _others(trace, parts), strict=True)]
     return joined_tensors([part.reshaped((part.size, 1)) for part in finish(trace, over)], 1)
 
@@ -117,7 +104,7 @@ def _of_rows(call: Call, function: Callable[[Trace, Tensor], Tensor]) -> Tensor:
         axis %= len(shape)
         x = x.reshaped((int(np.prod(shape[:axis])), int(np.prod(shape[axis:]))))
         axis = 1
-    rows, back = _along(x, axis)
+    rows, back = rows_along(x, [axis])
     return function(call.trace, rows).take(back).reshaped(shape)
 
 
