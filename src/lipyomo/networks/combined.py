@@ -20,7 +20,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from lipyomo.base.arguments import instance, real_numbers, whole_number
-from lipyomo.base.arrays import FloatArray, Matrix, dense
+from lipyomo.base.arrays import Matrix, dense
 from lipyomo.base.errors import NetworkError
 from lipyomo.base.numerics.exact import lost_in_sum, sum_is_exact
 from lipyomo.networks.layer import Curve, Layer
@@ -111,7 +111,9 @@ def _rows(networks: Sequence[Network]) -> tuple[list[Layer], tuple[int, ...]]:
         )
     depth = max(len(network.layers) for network in networks)
     first, *others = zip(*(_carried(n.layers, depth) for n in networks), strict=True)
-    layers = [_side_by_side(first, _stacked), *(_side_by_side(row, _diagonal) for row in others)]
+    # the first layers have the same inputs
+    layers = [_side_by_side(first, sp.vstack)]
+    layers += [_side_by_side(row, sp.block_diag) for row in others]
     return layers, shape
 
 
@@ -158,28 +160,14 @@ def difference(f: Network, g: Network, name: str | None = None) -> Network:
     lost = lost_in_sum(first, second, bias)
     rounded = np.flatnonzero(lost)
     if rounded.size:  # constant units add the rounding errors of the biases
-        hidden[-1] = _with_constants(hidden[-1], lost[rounded])
+        constants = Layer(np.zeros((rounded.size, hidden[-1].inputs)), lost[rounded])
+        hidden[-1] = _side_by_side([hidden[-1], constants], sp.vstack)
         columns = sp.csr_array(
             (np.ones(rounded.size), (rounded, np.arange(rounded.size))), (m, rounded.size)
         )
         weight = sp.csr_array(sp.hstack([weight, columns]))
     head = Layer(weight if _sparse([heads]) else dense(weight), bias)
     return Network([*hidden, head], name, inputs, outputs, *named).fused()
-
-
-def _with_constants(layer: Layer, values: FloatArray) -> Layer:
-    """Append constant identity units to a layer."""
-    count = len(values)
-    weight: Matrix = sp.csr_array(sp.vstack([layer.weight, sp.csr_array((count, layer.inputs))]))
-    bias, left, right = (
-        np.concatenate([own, more])
-        for own, more in (
-            (layer.bias, values),
-            (layer.left, np.ones(count)),
-            (layer.right, np.ones(count)),
-        )
-    )
-    return Layer(weight if _sparse([layer]) else dense(weight), bias, left, right, layer.curves)
 
 
 def compose(g: Network, f: Network, name: str | None = None) -> Network:
@@ -350,10 +338,10 @@ def _carried(layers: Sequence[Layer], depth: int) -> list[Layer]:
 
 
 def _side_by_side(
-    layers: Sequence[Layer], put_together: Callable[[Sequence[Layer]], sp.sparray]
+    layers: Sequence[Layer], put_together: Callable[[Sequence[sp.sparray]], sp.sparray]
 ) -> Layer:
     """Combine the units of several layers to one layer."""
-    weight: Matrix = sp.csr_array(put_together(layers))
+    weight: Matrix = sp.csr_array(put_together([sp.csr_array(layer.weight) for layer in layers]))
     if not _sparse(layers):
         weight = dense(weight)
     starts = accumulate((layer.units for layer in layers), initial=0)
@@ -367,16 +355,6 @@ def _side_by_side(
         for part in ("bias", "left", "right")
     )
     return Layer(weight, bias, left, right, curves)
-
-
-def _stacked(layers: Sequence[Layer]) -> sp.sparray:
-    """Stack the weights of layers with the same inputs."""
-    return sp.vstack([sp.csr_array(layer.weight) for layer in layers])
-
-
-def _diagonal(layers: Sequence[Layer]) -> sp.sparray:
-    """Combine the weights of layers with different inputs to a block diagonal matrix."""
-    return sp.block_diag([sp.csr_array(layer.weight) for layer in layers])
 
 
 def _sparse(layers: Sequence[Layer]) -> bool:

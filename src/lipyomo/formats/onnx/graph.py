@@ -91,8 +91,8 @@ class GraphNode:
 
     def texts(self, key: str) -> list[str]:
         """Return a list of texts (empty if the attribute is absent)."""
-        found = next((a.strings for a in self.proto.attribute if a.name == key), ())
-        return [text.decode("utf-8", errors="replace") for text in found]
+        found = self.attributes.get(key)
+        return [str(text) for text in found] if isinstance(found, list) else []
 
 
 def first_line(error: Exception) -> str:
@@ -140,11 +140,8 @@ def _attribute(proto: onnx.AttributeProto, where: str) -> Attribute | None:
         return str(value.decode("utf-8", "replace"))
     if proto.type == kind.STRINGS:
         return [item.decode("utf-8", "replace") for item in value]
-    if proto.type in (kind.INT, kind.FLOAT):
-        return int(value) if proto.type == kind.INT else float(value)
-    if proto.type in (kind.INTS, kind.FLOATS):
-        return list(value)
-    return None
+    plain: Attribute | None = value if isinstance(value, int | float) else None
+    return list(value) if proto.type in (kind.INTS, kind.FLOATS) else plain
 
 
 def plain_node(proto: onnx.NodeProto, versions: dict[str, int]) -> GraphNode:

@@ -81,7 +81,8 @@ class Expression(NDArrayOperatorsMixin):
             exponent = real_number(rest[0], "the exponent of an expression", NetworkError)
             return one._tensor if exponent == 1 else trace.smooth(one._tensor, Power(exponent))
         if function is np.true_divide:
-            inverse = rest[0] ** -1 if isinstance(rest[0], Expression) else _reciprocal(rest[0])
+            known = isinstance(rest[0], Expression)
+            inverse = rest[0] ** -1 if known else np.divide(1.0, rest[0])
             return self._applied(np.multiply, (one, inverse))
         if function is np.subtract:
             return self._applied(np.add, (one, -rest[0]))
@@ -109,10 +110,6 @@ class Expression(NDArrayOperatorsMixin):
             raise NetworkError(f"an expression has parts of {a.size} and of {b.size} entries")
         size = max(a.size, b.size)
         return a.take(np.broadcast_to(a.index, size)), b.take(np.broadcast_to(b.index, size))
-
-
-def _reciprocal(number: Any) -> FloatArray:
-    return 1.0 / np.asarray(number, dtype=np.float64)
 
 
 class InputExpressions(Expression):
@@ -212,7 +209,7 @@ def residual(
     names = tuple(net.input_names or ())
     d = net.input_dim
     u = Field(Jets(replay, np.eye(d)), names, np.arange(net.output_dim))
-    x = InputExpressions(replay.trace, _input_of(replay), names)
+    x = InputExpressions(replay.trace, replay.trace.input((d,)), names)
     found = expression(u, x)
     parts = list(found) if isinstance(found, tuple | list) else [found]
     for part in parts or [None]:
@@ -222,7 +219,3 @@ def residual(
     return made(
         replay.trace, stack([p._tensor for p in parts]), name or f"residual of {net.name}", net
     )
-
-
-def _input_of(replay: Replay) -> Tensor:
-    return replay.trace.input((replay.network.input_dim,))
