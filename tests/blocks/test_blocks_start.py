@@ -9,8 +9,8 @@ import pytest
 from lipyomo import Box, ball
 from lipyomo.blocks import GradientBlock, ReluNetworkBlock
 from lipyomo.solvers import available_solvers, solve_model
+from lipyomo.solvers.adapter import proposed_start
 from lipyomo.solvers.compilation import compile_model
-from lipyomo.solvers.start import proposed_start
 from networks import random_network
 
 NETWORK = random_network(5, (6, 6, 5, 2))

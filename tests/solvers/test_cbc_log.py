@@ -12,12 +12,12 @@ from lipyomo.solvers.status import SolveStatus
 VALUES = st.floats(-1e9, 1e9, allow_nan=False).filter(lambda v: v == 0.0 or abs(v) > 1e-6)
 
 
-def report(bound: str, gap: str = "inf", objective: str = "0") -> str:
+def report(bound: str) -> str:
     return (
         "Result - Stopped on time limit\n"
-        f"Objective value:                {objective}\n"
+        "Objective value:                0\n"
         f"Lower bound:                    {bound}\n"
-        f"Gap:                            {gap}\n"
+        "Gap:                            inf\n"
         "Enumerated nodes:               67200\n"
     )
 
@@ -25,7 +25,7 @@ def report(bound: str, gap: str = "inf", objective: str = "0") -> str:
 @given(VALUES)
 def test_bounds_printed_with_six_digits_are_never_above_the_bound(bound: float) -> None:
     text = f"{bound:.6g}"
-    found = cbc_log.printed_bound(report(text), None)
+    found = cbc_log.printed_bound(report(text))
     assert found is not None
     assert found <= bound
     # Three decimals may be all that an older version prints.
@@ -35,35 +35,14 @@ def test_bounds_printed_with_six_digits_are_never_above_the_bound(bound: float) 
 
 @given(VALUES)
 def test_bounds_printed_with_three_decimals_are_never_above_the_bound(bound: float) -> None:
-    found = cbc_log.printed_bound(report(f"{bound:.3f}"), None)
+    found = cbc_log.printed_bound(report(f"{bound:.3f}"))
     assert found is not None
     assert found <= bound
 
 
-@given(VALUES, st.floats(0.0, 1e6))
-def test_the_printed_gap_sharpens_the_bound_and_stays_below(bound: float, distance: float) -> None:
-    incumbent = bound + distance
-    gap = "inf" if bound == 0.0 else f"{distance / abs(bound):.6g}"
-    found = cbc_log.printed_bound(report(f"{bound:.6g}", gap, f"{incumbent:.12g}"), incumbent)
-    assert found is not None
-    assert found <= bound + 1e-9 * abs(bound)
-
-
-def test_a_small_gap_gives_many_digits() -> None:
-    bound, incumbent = -40732.54447249572, -40404.95545188
-    gap = (incumbent - bound) / abs(bound)
-    found = cbc_log.printed_bound(report(f"{bound:.6g}", f"{gap:.6g}"), incumbent)
-    assert found is not None
-    assert 0.0 <= bound - found < 1e-3  # six digits alone: 0.1
-
-
-def test_a_gap_that_contradicts_the_bound_is_not_believed() -> None:
-    assert cbc_log.printed_bound(report("-100", "0.5"), -99.0) == pytest.approx(-100.001)
-
-
 def test_no_bound_is_no_bound() -> None:
-    assert cbc_log.printed_bound("nothing", 3.0) is None
-    assert cbc_log.printed_bound(report("-1e+50"), 3.0) is None
+    assert cbc_log.printed_bound("nothing") is None
+    assert cbc_log.printed_bound(report("-1e+50")) is None
 
 
 @pytest.mark.parametrize(
@@ -115,9 +94,9 @@ def test_progress_of_old_and_new_versions() -> None:
     )
     for text, nodes in ((old, [1000, 0]), (new, [3374, 3375])):
         rows = [row for line in text.splitlines() if (row := cbc_log.progress_row(line))]
-        assert [row.nodes for row in rows] == nodes
-        assert [row.incumbent for row in rows] == [-404.5, None]
-        assert all(row.bound <= -407.25 for row in rows)
+        assert [row[2] for row in rows] == nodes
+        assert [row[0] for row in rows] == [-404.5, None]
+        assert all(row[1] <= -407.25 for row in rows)
 
 
 def test_versions() -> None:

@@ -220,7 +220,7 @@ def test_a_time_limit_binds_a_program_that_sleeps(
         assert "interval" in ran.stdout or "constant" in ran.stdout
     else:
         assert ran.returncode == 1
-        assert "did not answer within 1 s" in ran.stderr
+        assert "did not answer within" in ran.stderr
 
 
 def test_a_program_that_was_ended_at_its_limit_says_so(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def _echo(model: LinearModel, request: RunRequest) -> RunReport:
 
 def test_an_answer_comes_back() -> None:
     request = RunRequest(
-        Supervisor(), time_limit=100.0, threads=2, native={"a": 1}, start=POINT + 1.0
+        supervisor=Supervisor(), time_limit=100.0, threads=2, native={"a": 1}, start=POINT + 1.0
     )
     report = solve_in_process(_echo, _model(), request)
     assert (report.status, report.bound, report.nodes) == (SolveStatus.GAP, 3.0, 4)
@@ -85,7 +85,7 @@ def test_a_deaf_solver_is_ended_and_what_it_told_is_the_answer() -> None:
         stop.set()
 
     supervisor = Supervisor(progress, stop)
-    report = solve_in_process(_deaf, _model(), RunRequest(supervisor))
+    report = solve_in_process(_deaf, _model(), RunRequest(supervisor=supervisor))
     assert (report.status, report.bound, report.nodes) == (SolveStatus.INTERRUPTED, 7.5, 11)
     assert report.x is not None
     assert report.x.tolist() == POINT.tolist()
@@ -94,12 +94,14 @@ def test_a_deaf_solver_is_ended_and_what_it_told_is_the_answer() -> None:
 
 
 def test_a_silent_solver_ends_with_the_time_limit() -> None:
-    report = solve_in_process(_asleep, _model(), RunRequest(Supervisor(), time_limit=0.3))
+    report = solve_in_process(
+        _asleep, _model(), RunRequest(supervisor=Supervisor(), time_limit=0.3)
+    )
     assert (report.status, report.x, report.bound) == (SolveStatus.TIME_LIMIT, None, None)
 
 
 def test_a_process_that_dies_is_an_error_of_the_solver() -> None:
-    report = solve_in_process(_dead, _model(), RunRequest(Supervisor()))
+    report = solve_in_process(_dead, _model(), RunRequest(supervisor=Supervisor()))
     assert report.status is SolveStatus.ERROR
     assert "died" in report.message
 
@@ -107,13 +109,13 @@ def test_a_process_that_dies_is_an_error_of_the_solver() -> None:
 def test_errors_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the solver, which a process hands on as tests of processes say, and of who listens."""
     with pytest.raises(SolverError, match="no such option"):
-        solve_in_process(_refusing, _model(), RunRequest(Supervisor()))
+        solve_in_process(_refusing, _model(), RunRequest(supervisor=Supervisor()))
 
     def enough(report: SolveProgress) -> None:
         raise ArithmeticError("enough")
 
     with pytest.raises(ArithmeticError, match="enough"):
-        solve_in_process(_deaf, _model(), RunRequest(Supervisor(enough)))
+        solve_in_process(_deaf, _model(), RunRequest(supervisor=Supervisor(enough)))
 
 
 @pytest.mark.parametrize("relax", [False, True])
@@ -126,7 +128,9 @@ def test_highs_says_the_same_in_both_processes(relax: bool) -> None:
     )
     linear = compile_model(model)
     linear = linear.relaxed() if relax else linear
-    asked = [RunRequest(Supervisor(), rel_gap=0.0, native={"log_file": ""}) for _ in range(2)]
+    asked = [
+        RunRequest(supervisor=Supervisor(), rel_gap=0.0, native={"log_file": ""}) for _ in range(2)
+    ]
     here = solve_here(linear, asked[0])
     there = solve_in_process(solve_here, linear, asked[1])
     assert here.status is there.status is SolveStatus.OPTIMAL
@@ -151,7 +155,7 @@ def test_highs_solves_large_models() -> None:
         columns=[None] * 900,
         constraints=[None] * 300,
     )
-    report = Highs().run(model, RunRequest(Supervisor(), time_limit=300.0))
+    report = Highs().run(model, RunRequest(supervisor=Supervisor(), time_limit=300.0))
     assert report.status is SolveStatus.OPTIMAL
     assert report.bound == pytest.approx(3.5)
     assert report.x is not None
@@ -169,7 +173,7 @@ def test_highs_elsewhere_leaves_its_bound_and_its_point() -> None:
         heard.append(report)
         stop.set()
 
-    request = RunRequest(Supervisor(progress, stop), time_limit=60.0)
+    request = RunRequest(supervisor=Supervisor(progress, stop), time_limit=60.0)
     report = solve_in_process(solve_here, linear, request)
     known = heard[0].incumbent
     assert known is not None

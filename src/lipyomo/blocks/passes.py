@@ -100,15 +100,11 @@ def add_switched(
     number = arriving.is_constant()
     open_ = phases == OPEN
     fixed_slope = layer.slopes(phases != LEFT)
-    direct = arriving.matrix is None
     needed = ~number & (open_ | (fixed_slope != 0.0))
-    if direct:
-        place = dict(enumerate(arriving.columns))
-    else:
-        keys = np.flatnonzero(needed)
-        t = add_variables(block, "arriving", keys.tolist(), bounds.lower[keys], bounds.upper[keys])
-        add_equalities(block, "arriving_affine", keys.tolist(), t, arriving, keys)
-        place = dict(zip(keys.tolist(), t, strict=True))
+    keys = np.flatnonzero(needed)
+    t = add_variables(block, "arriving", keys.tolist(), bounds.lower[keys], bounds.upper[keys])
+    add_equalities(block, "arriving_affine", keys.tolist(), t, arriving, keys)
+    place = dict(zip(keys.tolist(), t, strict=True))
     product = np.flatnonzero(open_ & ~number)
     low = np.minimum(bounds.on_lower, 0.0)[product]
     high = np.maximum(bounds.on_upper, 0.0)[product]

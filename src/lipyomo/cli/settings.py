@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -39,8 +38,7 @@ def read_settings(arguments: argparse.Namespace) -> Settings:
     for name in named:
         from lipyomo.solvers.registry import get_solver
 
-        limit = settings.time_limit
-        get_solver(name, settings.solvers_file, None if math.isinf(limit) else limit)
+        get_solver(name, settings.solvers_file)
     return settings
 
 

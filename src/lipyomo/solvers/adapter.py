@@ -24,14 +24,14 @@ from pyomo.contrib.solver.common.util import NoFeasibleSolutionError, NoOptimalS
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import SolverError
+from lipyomo.base.numerics.rounding import EQUAL
 from lipyomo.base.system.extras import installed, require
 from lipyomo.solvers.compilation import compile_model
 from lipyomo.solvers.loading import MatrixSolutionLoader
 from lipyomo.solvers.matrices import LinearModel
 from lipyomo.solvers.normalise import CONDITIONS, normalise, pyomo_solution_status
-from lipyomo.solvers.options import Native
+from lipyomo.solvers.options import KNOBS, Native
 from lipyomo.solvers.runs import RunReport, RunRequest
-from lipyomo.solvers.start import proposed_start
 from lipyomo.solvers.status import SolveStatus
 from lipyomo.solvers.supervise import Supervisor
 
@@ -117,9 +117,9 @@ class MatrixSolver(SolverBase, ABC):
         """Return the version of the solver, or None."""
         return self.version_of(self.module()) if installed(self.package) else None
 
+    @abstractmethod
     def version_of(self, module: Any) -> tuple[int, ...]:
-        """Return the version of the imported package; needed unless `version` is overridden."""
-        raise TypeError(f"{type(self).__name__} does not say which version it is")
+        """Return the version of the imported package."""
 
     def module(self) -> Any:
         """Import the package; `MissingExtra` if it is not installed."""
@@ -209,7 +209,14 @@ class MatrixSolver(SolverBase, ABC):
                 ),
             }
         )
-        _honour_contract(results, config)
+        # Load the solution or raise, as requested by Pyomo's two options.
+        optimal = final.status in (SolveStatus.OPTIMAL, SolveStatus.GAP)
+        if config.raise_exception_on_nonoptimal_result and not optimal:
+            raise NoOptimalSolutionError()
+        if config.load_solutions:
+            if final.incumbent is None:
+                raise NoFeasibleSolutionError()
+            results.solution_loader.load_solution()
         return results
 
     def _run_and_decide(self, model: LinearModel, request: RunRequest) -> RunReport:
@@ -273,14 +280,9 @@ def _request(model: LinearModel, config: Any, pyomo_model: Any, called: float) -
     if limit is not None:
         limit = max(limit - (time.perf_counter() - called), min(limit, 0.01))
     return RunRequest(
-        supervisor=Supervisor(config.progress, config.stop, _tee(config.tee)),
-        time_limit=limit,
-        threads=config.threads,
-        rel_gap=config.rel_gap,
-        abs_gap=config.abs_gap,
-        integrality_tolerance=config.integrality_tolerance,
-        node_limit=config.node_limit,
+        **{knob: config[knob] for knob in KNOBS if knob in config} | {"time_limit": limit},
         native=dict(config.solver_options.value()),
+        supervisor=Supervisor(config.progress, config.stop, _tee(config.tee)),
         start=start,
         searched=searched,
     )
@@ -298,6 +300,22 @@ def _start_vector(model: LinearModel, config: Any) -> FloatArray | None:
     return None if np.isnan(vector).all() else vector
 
 
+def proposed_start(model: Any, linear: LinearModel) -> FloatArray | None:
+    """Return a feasible point proposed by a block of the model, or None.
+
+    The method ``propose_start`` of blocks that have one is called in turn, for values of all
+    columns of the compiled model, until a proposal is feasible.
+    """
+    for block in model.block_data_objects(active=True):
+        propose = getattr(type(block), "propose_start", None)
+        values = None if propose is None else propose(block, model, linear.columns)
+        if values is not None:
+            point = linear.vector(values)
+            if np.isfinite(point).all() and linear.violation(point) <= EQUAL:
+                return point
+    return None
+
+
 def _tee(streams: Any) -> Callable[[str], None] | None:
     """Return a function that writes to all of Pyomo's `tee` streams."""
     if not streams:
@@ -309,14 +327,3 @@ def _tee(streams: Any) -> Callable[[str], None] | None:
             stream.flush()
 
     return write
-
-
-def _honour_contract(results: Results, config: Any) -> None:
-    """Load the solution or raise, as requested by Pyomo's two options."""
-    optimal = results.extra_info.status in (SolveStatus.OPTIMAL, SolveStatus.GAP)
-    if config.raise_exception_on_nonoptimal_result and not optimal:
-        raise NoOptimalSolutionError()
-    if config.load_solutions:
-        if results.incumbent_objective is None:
-            raise NoFeasibleSolutionError()
-        results.solution_loader.load_solution()

@@ -12,6 +12,7 @@ allows for the following behaviour of CBC:
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import shutil
@@ -27,7 +28,7 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import SolverError
 from lipyomo.base.numerics.rounding import EQUAL
 from lipyomo.base.system.extras import installed
-from lipyomo.base.system.processes import GRACE, MOMENT
+from lipyomo.base.system.processes import MOMENT
 from lipyomo.solvers import cbc_log
 from lipyomo.solvers.adapter import Availability, MatrixSolver, RunReport, RunRequest
 from lipyomo.solvers.matrices import Feature, LinearModel
@@ -83,21 +84,15 @@ class Cbc(MatrixSolver):
         program = self.program()
         if program is None:
             return f"is not installed: there is no program '{self.executable}'"
-        try:
-            said = self._banner(program)
-        except SolverError as error:
-            return f"cannot be used: {error}"
-        if cbc_log.is_banner(said):
-            return ""
-        first = said.strip().partition("\n")[0][:60] or "nothing"
-        return f"cannot be used: {program} is not CBC: asked for its version it says '{first}'"
+        trouble = _banner(program)[1]
+        return f"cannot be used: {trouble}" if trouble else ""
 
     def version(self) -> tuple[int, ...] | None:
         """Return the version of the program; for a development version, that of its package."""
         program = self.program()
         if program is None:
             return None
-        said = cbc_log.version(self._banner(program))
+        said = cbc_log.version(_banner(program)[0])
         if said == (0,) and self.executable is None:
             return self.version_of(self.module())
         return said
@@ -106,29 +101,12 @@ class Cbc(MatrixSolver):
         """Return the version of the package that contains the program."""
         return tuple(int(part) for part in metadata.version(module.__name__).split("."))
 
-    @property
-    def _patience(self) -> float:
-        """Timeout in seconds for a query to the program, at most the time limit."""
-        limit, most = self.config.time_limit, GRACE
-        return most if limit is None else min(most, float(limit))
-
-    def _banner(self, program: str) -> str:
-        """Return the program's banner; queried once, and again if the timeout has increased."""
-        waited, said = _banners.get(program, (0.0, None))
-        if said is None:
-            if waited >= self._patience:
-                raise SolverError(f"{program} did not answer within {waited:g} s")
-            _banners[program] = self._patience, None
-            said = answer([program, "-version", "-quit"], self._patience)
-            _banners[program] = self._patience, said
-        return said
-
     def check_option(self, name: str, value: Native) -> None:
         """Raise `SolverError` unless the program accepts the option (without its dash)."""
-        said = answer([self._need_program(), *_option(name, value), "-quit"], self._patience)
-        complaint = cbc_log.option_error(said)
+        said = answer(self._need_program(), *_option(name, value))
+        complaint = cbc_log.OPTION_ERROR.search(said)
         if complaint is not None:
-            raise SolverError(f"CBC does not take {value!r} for '{name}': {complaint}")
+            raise SolverError(f"CBC does not take {value!r} for '{name}': {complaint[0].strip()}")
 
     def run(self, model: LinearModel, request: RunRequest) -> RunReport:
         """Solve; see `MatrixSolver.run`."""
@@ -172,8 +150,8 @@ def _follow(line: str, supervisor: Supervisor, factor: float) -> None:
     supervisor.write(line)
     row = cbc_log.progress_row(line)
     if row is not None:
-        best = None if row.incumbent is None else row.incumbent / factor
-        supervisor.report(best, row.bound / factor, row.nodes)
+        best, bound, nodes = row
+        supervisor.report(None if best is None else best / factor, bound / factor, nodes)
 
 
 def _for_the_program(model: LinearModel) -> tuple[LinearModel, float]:
@@ -185,15 +163,17 @@ def _for_the_program(model: LinearModel) -> tuple[LinearModel, float]:
     """
     largest = float(np.abs(model.cost).max())
     factor = 1.0 if largest == 0.0 else 2.0 ** -round(math.log2(largest))
+    factor = -factor if model.maximise else factor
     # CBC treats larger bounds as infinite in some of its steps; make that consistent.
     scaled = replace(
-        model.as_minimisation(),
+        model,
         lower=np.where(model.lower <= -cbc_log.Infinite.COLUMN_BOUND, -np.inf, model.lower),
         upper=np.where(model.upper >= cbc_log.Infinite.COLUMN_BOUND, np.inf, model.upper),
-        cost=(-factor if model.maximise else factor) * model.cost,
-        offset=(-factor if model.maximise else factor) * model.offset,
+        cost=factor * model.cost,
+        offset=factor * model.offset,
+        maximise=False,
     )
-    return scaled, -factor if model.maximise else factor
+    return scaled, factor
 
 
 def _arguments(request: RunRequest, factor: float) -> list[str]:
@@ -263,8 +243,9 @@ def _bound(
     scale: float,
 ) -> float | None:
     """Return a valid lower bound of the minimisation passed to the program."""
+    printed = cbc_log.printed_bound(log)
     if x is None:
-        return cbc_log.printed_bound(log, None)
+        return printed
     incumbent = model.objective(x)
     if not model.is_mip:
         return incumbent if status is SolveStatus.OPTIMAL else None
@@ -276,7 +257,6 @@ def _bound(
     within = incumbent - allowed
     if status is SolveStatus.OPTIMAL:
         return within
-    printed = cbc_log.printed_bound(log, incumbent)
     return None if printed is None else min(printed, within)
 
 
@@ -292,5 +272,14 @@ def _point(model: LinearModel, text: str) -> FloatArray:
     return np.where(model.integer & (np.abs(x - rounded) <= TOLERANCE), rounded, x)
 
 
-_banners: dict[str, tuple[float, str | None]] = {}
-"""Timeout of the last query of a program's banner, and the banner, by program."""
+@functools.cache
+def _banner(program: str) -> tuple[str, str]:
+    """Return the banner of a program, which is queried once, and why this is not CBC, if so."""
+    try:
+        said = answer(program, "-version")
+    except SolverError as error:
+        return "", str(error)
+    if cbc_log.BANNER.search(said):
+        return said, ""
+    first = said.strip().partition("\n")[0][:60] or "nothing"
+    return said, f"{program} is not CBC: asked for its version it says '{first}'"

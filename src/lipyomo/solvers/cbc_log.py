@@ -1,34 +1,31 @@
 """Parser of CBC's log: status, bounds and progress, with allowance for the printed precision.
 
-The program prints six significant digits of its dual bound (older versions three decimals), and
-the gap relative to the bound with six.  Each gives an interval for the bound, whose outer end is a
-valid bound; the better of the two is used.  All numbers are those of a minimisation.
+The program prints six significant digits of its dual bound (older versions three decimals): the
+outer end of the interval that they stand for is a valid bound.  All numbers are those of a
+minimisation.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from enum import Enum
 
-from lipyomo.base.numerics.rounding import EQUAL
 from lipyomo.solvers.status import SolveStatus
 
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _BOUND = re.compile(rf"^(?:Lower bound|Bound):\s+({_NUMBER})\s*$", re.MULTILINE)
-_GAP = re.compile(rf"^Gap:\s+({_NUMBER})\s*$", re.MULTILINE)
 _NODES = re.compile(r"^Enumerated nodes:\s+(\d+)", re.MULTILINE)
 _RESULT = re.compile(r"^Result - (.*)$", re.MULTILINE)
 _OLD_PROGRESS = re.compile(
     rf"After (\d+) nodes, \d+ on tree, ({_NUMBER}) best solution, best possible ({_NUMBER}) "
 )
 _VERSION = re.compile(r"[Vv]ersion:?\s+(\d+(?:\.\d+)*)")
-_BANNER = re.compile(
+BANNER = re.compile(
     r"^\s*(?:welcome to the\s+|coin\W?)?cbc\s+(?:milp|devel|version|and)",
     re.IGNORECASE | re.MULTILINE,
 )
-_OPTION_ERROR = re.compile(
+OPTION_ERROR = re.compile(
     r"^.*(?:unrecogni[sz]ed|illegal|valid range|no match|short match|multiple match|unable).*$",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -40,15 +37,6 @@ class Infinite(float, Enum):
     COLUMN_BOUND = 1e17
     VALUE = 1e19
     LOGGED = 1e49
-
-
-@dataclass(frozen=True)
-class SearchRow:
-    """One line of the search table, for a minimisation."""
-
-    nodes: int
-    incumbent: float | None
-    bound: float
 
 
 def said_ending(log: str, solution_header: str, is_mip: bool) -> SolveStatus:
@@ -95,49 +83,12 @@ def has_incumbent(log: str, solution_header: str, is_mip: bool) -> bool:
     return header.startswith(("optimal", "stopped"))
 
 
-def printed_bound(log: str, incumbent: float | None) -> float | None:
-    """Return the dual bound of a stopped search, rounded outward.
-
-    Parameters
-    ----------
-    log : str
-    incumbent : float, optional
-        Objective of the incumbent, in full precision.
-
-    Returns
-    -------
-    float or None
-        A lower bound; None if none was printed.
-    """
-    match = _last(_BOUND, log)
-    if match is None:
+def printed_bound(log: str) -> float | None:
+    """Return the dual bound of a stopped search, rounded outward; None if none was printed."""
+    last = _BOUND.findall(log)[-1:]
+    if not last or abs(float(last[0])) >= Infinite.LOGGED:
         return None
-    text = match.group(1)
-    printed = float(text)
-    if abs(printed) >= Infinite.LOGGED:
-        return None
-    unit = unit_of_last_digit(text)
-    rounded = printed - unit
-    gap = _last(_GAP, log)
-    if incumbent is None or gap is None:
-        return rounded
-    finer = _bound_from_gap(incumbent, float(gap.group(1)), unit_of_last_digit(gap.group(1)))
-    # The gap is only used if it agrees with the printed bound.
-    if finer is None or abs(finer - printed) > 2.0 * unit:
-        return rounded
-    return max(finer, rounded)
-
-
-def _bound_from_gap(incumbent: float, gap: float, unit: float) -> float | None:
-    """Solve ``gap = (incumbent - bound) / |bound|`` for the bound, with the gap rounded up."""
-    widest = gap + unit
-    if incumbent > 0.0:
-        bound = incumbent / (1.0 + widest)
-    elif incumbent < 0.0 and widest < 1.0:
-        bound = incumbent / (1.0 - widest)
-    else:
-        return None
-    return bound - EQUAL * abs(bound)
+    return float(last[0]) - unit_of_last_digit(last[0])
 
 
 def unit_of_last_digit(text: str) -> float:
@@ -162,15 +113,18 @@ def unit_of_last_digit(text: str) -> float:
     return max(fixed, float(f"1e{leading - 5}"))
 
 
-def progress_row(line: str) -> SearchRow | None:
-    """Parse a line of the search table, of new or old versions; rounds the bound outward."""
+def progress_row(line: str) -> tuple[float | None, float, int] | None:
+    """Parse a line of the search table, of new or old versions: incumbent, bound, nodes.
+
+    The bound is rounded outward.
+    """
     old = _OLD_PROGRESS.search(line)
     cells = _cells(line) if old is None else old.groups()
     if cells is None or abs(float(cells[2])) >= Infinite.LOGGED:
         return None
     nodes, best, bound = cells
     incumbent = None if abs(float(best)) >= Infinite.LOGGED else float(best)
-    return SearchRow(int(nodes), incumbent, float(bound) - unit_of_last_digit(bound))
+    return incumbent, float(bound) - unit_of_last_digit(bound), int(nodes)
 
 
 def _cells(line: str) -> tuple[str, ...] | None:
@@ -186,27 +140,10 @@ def _cells(line: str) -> tuple[str, ...] | None:
 
 def nodes(log: str) -> int:
     """Return the number of nodes."""
-    match = _last(_NODES, log)
-    return 0 if match is None else int(match.group(1))
+    return int([0, *_NODES.findall(log)][-1])
 
 
 def version(banner: str) -> tuple[int, ...]:
     """Return the version in a banner; (0,) for development versions, which have none."""
     match = _VERSION.search(banner)
     return (0,) if match is None else tuple(int(part) for part in match.group(1).split("."))
-
-
-def is_banner(said: str) -> bool:
-    """Return whether a program's output is the banner of CBC."""
-    return _BANNER.search(said) is not None
-
-
-def option_error(log: str) -> str | None:
-    """Return the program's complaint about an option, if any."""
-    match = _OPTION_ERROR.search(log)
-    return None if match is None else match.group(0).strip()
-
-
-def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
-    found = list(pattern.finditer(text))
-    return found[-1] if found else None

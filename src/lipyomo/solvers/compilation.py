@@ -81,31 +81,15 @@ def compile_model(model: Any) -> LinearModel:
 
 
 def _not_taken(components: list[Any]) -> str:
-    """Return the message on unsupported components; disjuncts are named by their owner block."""
-    disjuncts = [item for item in components if item.ctype in (Disjunct, Disjunction)]
-    if not disjuncts:
-        return f"no linear or quadratic solver takes {_named(components)}"
-    # Disjuncts are named only if there are no disjunctions.
-    choices = [item for item in disjuncts if item.ctype is Disjunction]
-    owners = {id(owner): owner for owner in map(_maker, choices or disjuncts)}
+    """Return the message on unsupported components."""
+    names = ", ".join(f"'{item.name}'" for item in components[:3])
+    names += f" and {len(components) - 3} more" * (len(components) > 3)
+    if all(item.ctype not in (Disjunct, Disjunction) for item in components):
+        return f"no linear or quadratic solver takes {names}"
     return (
-        f"no solver takes disjunctions as they are: {_named(list(owners.values()))}.  Remedy: "
+        f"no solver takes disjunctions as they are: {names}.  Remedy: "
         "pyo.TransformationFactory('gdp.bigm').apply_to(model), or gdp.hull, before the solve"
     )
-
-
-def _named(components: list[Any], most: int = 3) -> str:
-    """Return the names of the first components, and the number of the others."""
-    names = ", ".join(f"'{item.name}'" for item in components[:most])
-    return names if len(components) <= most else f"{names} and {len(components) - most} more"
-
-
-def _maker(component: Any) -> Any:
-    """Return the block whose formulation contains the component, otherwise the component."""
-    block = component.parent_block()
-    while block is not None and not hasattr(block, "build_formulation"):
-        block = block.parent_block()
-    return component if block is None else block
 
 
 def _all(model: Any, ctype: Any) -> Iterator[Any]:

@@ -85,7 +85,7 @@ class Cplex(CommercialSolver):
         cplex = self.module()
         try:
             with cplex.Cplex() as target:
-                _send_to(target, _Stream(request))
+                _send_to(target, request.supervisor)
                 if model.is_mip:
                     contexts = cplex.callbacks.Context.id
                     # Global progress is only reported at CPLEX's synchronisations, minutes apart.
@@ -94,7 +94,10 @@ class Cplex(CommercialSolver):
                 pass_model(target, model)
                 for name, value in request.settings(KNOBS):
                     _set_parameter(cplex, target, name, value)
-                _set_start(cplex, target, model, request)
+                if request.start is not None and model.is_mip:  # CPLEX completes missing values
+                    known = np.flatnonzero(~np.isnan(request.start))
+                    pair = cplex.SparsePair(known.tolist(), request.start[known].tolist())
+                    target.MIP_starts.add(pair, target.MIP_starts.effort_level.auto)
                 aborter = target.use_aborter(cplex.Aborter())
                 request.supervisor.run(target.solve, aborter.abort)
                 return _read(cplex, target, model)
@@ -129,11 +132,6 @@ def pass_model(target: Any, model: LinearModel) -> None:
     target.objective.set_offset(model.offset)
     sense = target.objective.sense
     target.objective.set_sense(sense.maximize if model.maximise else sense.minimize)
-    _pass_quadratic(target, model)
-
-
-def _pass_quadratic(target: Any, model: LinearModel) -> None:
-    """Pass quadratic terms and special ordered sets."""
     if model.quadratic is not None:
         # CPLEX defines x^T Q x / 2, and an off-diagonal entry stands for both symmetric ones.
         form = model.quadratic
@@ -165,28 +163,6 @@ def _set_parameter(cplex: Any, target: Any, name: str, value: Native) -> None:
         parameter.set(value)
     except (cplex.exceptions.CplexError, TypeError, ValueError) as error:
         raise SolverError(f"CPLEX does not take {value!r} for '{name}': {error}") from None
-
-
-def _set_start(cplex: Any, target: Any, model: LinearModel, request: RunRequest) -> None:
-    """Pass the start to CPLEX, which completes missing values."""
-    if request.start is None or not model.is_mip:
-        return
-    known = np.flatnonzero(~np.isnan(request.start))
-    pair = cplex.SparsePair(known.tolist(), request.start[known].tolist())
-    target.MIP_starts.add(pair, target.MIP_starts.effort_level.auto)
-
-
-class _Stream:
-    """A file-like object that forwards CPLEX's output to the supervisor."""
-
-    def __init__(self, request: RunRequest) -> None:
-        self._supervisor = request.supervisor
-
-    def write(self, text: str) -> None:
-        self._supervisor.write(text)
-
-    def flush(self) -> None:
-        """Do nothing, since output is not buffered."""
 
 
 class _Listener:

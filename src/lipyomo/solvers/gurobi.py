@@ -82,8 +82,14 @@ class Gurobi(CommercialSolver):
         try:
             with gurobi.Model(env=_environment(gurobi)) as target:
                 rows = pass_model(gurobi, target, model)
-                _set_parameters(target, request)
-                _set_start(gurobi, target, model, request)
+                target.Params.LogToConsole = 0
+                target.Params.OutputFlag = 1
+                for name, value in request.settings(KNOBS, self.least_tolerance):
+                    target.setParam(name, value)
+                if request.start is not None and model.is_mip:  # Gurobi completes missing values
+                    unknown = np.isnan(request.start)
+                    values = np.where(unknown, gurobi.GRB.UNDEFINED, request.start)
+                    target.setAttr("Start", target.getVars(), values.tolist())
                 listener = _listener(gurobi, request)
                 request.supervisor.run(lambda: target.optimize(listener), target.terminate)
                 return _read(gurobi, target, model, rows)
@@ -116,13 +122,6 @@ def pass_model(gurobi: Any, target: Any, model: LinearModel) -> Any:
     else:
         target.ObjCon = model.offset
         target.ModelSense = direction
-    _pass_quadratic(gurobi, target, model, x)
-    target.update()
-    return rows
-
-
-def _pass_quadratic(gurobi: Any, target: Any, model: LinearModel, x: Any) -> None:
-    """Pass quadratic rows and special ordered sets."""
     columns = model.size[1]
     for row in model.quadratic_rows:
         linear = np.zeros(columns)
@@ -139,22 +138,8 @@ def _pass_quadratic(gurobi: Any, target: Any, model: LinearModel, x: Any) -> Non
     for entry in model.sets:
         kind = gurobi.GRB.SOS_TYPE1 if entry.kind == 1 else gurobi.GRB.SOS_TYPE2
         target.addSOS(kind, [variables[j] for j in entry.columns], entry.weights)
-
-
-def _set_parameters(target: Any, request: RunRequest) -> None:
-    """Set the common options and the native parameters."""
-    target.Params.LogToConsole = 0
-    target.Params.OutputFlag = 1
-    for name, value in request.settings(KNOBS, Gurobi.least_tolerance):
-        target.setParam(name, value)
-
-
-def _set_start(gurobi: Any, target: Any, model: LinearModel, request: RunRequest) -> None:
-    """Pass the start to Gurobi, which completes missing values."""
-    if request.start is not None and model.is_mip:
-        unknown = np.isnan(request.start)
-        values = np.where(unknown, gurobi.GRB.UNDEFINED, request.start)
-        target.setAttr("Start", target.getVars(), values.tolist())
+    target.update()
+    return rows
 
 
 def _listener(gurobi: Any, request: RunRequest) -> Any:

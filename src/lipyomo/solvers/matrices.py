@@ -102,22 +102,15 @@ class LinearModel:
                 found[Feature.NONCONVEX_CONSTRAINTS] = f"'{row.constraint.name}'"
         for entry in self.sets:
             found[Feature.ORDERED_SETS] = f"'{entry.constraint.name}'"
-        open_member = self._unbounded_member()
-        if open_member is not None:
-            found[Feature.UNBOUNDED_SETS] = open_member
-        return found
-
-    def _unbounded_member(self) -> str | None:
-        """Return the name of an ordered set's member without finite bounds, explicit or implied."""
-        if not self.sets:
-            return None
-        finite = self._finite_columns()
+        finite = self._finite_columns() if self.sets else np.zeros(0, dtype=bool)
         for entry in self.sets:
             for j in entry.columns:
                 if not finite[j]:
-                    name = self.columns[j].name
-                    return f"'{entry.constraint.name}', unless '{name}' gets bounds"
-        return None
+                    loose = (
+                        f"'{entry.constraint.name}', unless '{self.columns[j].name}' gets bounds"
+                    )
+                    found[Feature.UNBOUNDED_SETS] = loose
+        return found
 
     def _finite_columns(self) -> BoolArray:
         """Return which columns have finite bounds, explicit or implied by rows."""
@@ -157,13 +150,6 @@ class LinearModel:
     def without_objective(self) -> LinearModel:
         """Return the feasibility problem: the same constraints without an objective."""
         return replace(self, cost=np.zeros_like(self.cost), offset=0.0, quadratic=None)
-
-    def as_minimisation(self) -> LinearModel:
-        """Return the model with its objective negated if it is a maximisation."""
-        if not self.maximise:
-            return self
-        form = None if self.quadratic is None else self.quadratic.negated()
-        return replace(self, cost=-self.cost, offset=-self.offset, maximise=False, quadratic=form)
 
     def objective(self, x: FloatArray) -> float:
         """Objective at `x`, recomputed with exact summation."""

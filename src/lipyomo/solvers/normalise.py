@@ -64,65 +64,48 @@ def normalise(model: LinearModel, report: RunReport, start: FloatArray | None) -
     if violation > GROSS:
         x = incumbent = None
         message = f"the solver's point violates the model by {violation:.3g} and is dropped"
-    bound = true_bound(status, report.bound, incumbent, model.maximise)
-
-    witness = _start_objective(model, start)
-    if witness is not None and _contradicts(model.maximise, status, bound, witness):
-        status = SolveStatus.ERROR
-        message = (
-            f"the solver claims {report.status.value} with the bound {bound!r}, but the given "
-            f"start is feasible with the objective {witness!r}; solve again with another solver"
-        )
-        bound = no_bound(model.maximise)
-    elif status in (SolveStatus.OPTIMAL, SolveStatus.GAP):
-        if incumbent is None:
-            status = SolveStatus.ERROR
-            message = message or "the solver claims an optimum but returned no solution"
-            bound = no_bound(model.maximise)
-        else:
-            status = ending(incumbent, bound)
-    if status is SolveStatus.UNBOUNDED:
-        incumbent = None
+    status, incumbent, bound, message = consistent_answer(
+        status, incumbent, report.bound, model.maximise, message
+    )
+    complete = start is not None and not np.isnan(start).any() and model.violation(start) <= EQUAL
+    if start is not None and complete and status is not SolveStatus.ERROR:
+        witness = model.objective(start)
+        beyond = witness - bound if model.maximise else bound - witness
+        if beyond > TOLERANCE * max(1.0, abs(witness)):
+            message = (
+                f"the solver claims {report.status.value} with the bound {bound!r}, but the given "
+                f"start is feasible with the objective {witness!r}; solve again with another solver"
+            )
+            status, bound = SolveStatus.ERROR, no_bound(model.maximise)
     return Final(status, x, incumbent, bound, violation, message)
 
 
-def ending(incumbent: float, bound: float) -> SolveStatus:
-    """Return OPTIMAL if incumbent and bound agree up to `EQUAL`, otherwise GAP."""
-    closed = abs(incumbent - bound) <= EQUAL * max(1.0, abs(incumbent))
-    return SolveStatus.OPTIMAL if closed else SolveStatus.GAP
-
-
-def true_bound(
-    status: SolveStatus, bound: float | None, incumbent: float | None, maximise: bool
-) -> float:
-    """Return a valid dual bound in the model's sense."""
+def consistent_answer(
+    status: SolveStatus,
+    incumbent: float | None,
+    bound: float | None,
+    maximise: bool,
+    message: str = "",
+) -> tuple[SolveStatus, float | None, float, str]:
+    """Return status, incumbent, a valid dual bound and the message, as they follow from numbers."""
     nothing = no_bound(maximise)
     if status is SolveStatus.INFEASIBLE:
-        # The supremum over the empty set.
-        return -nothing
-    if status in (SolveStatus.ERROR, SolveStatus.UNBOUNDED):
-        return nothing
-    if bound is None or math.isnan(bound) or abs(bound) >= INFINITE:
-        return nothing
-    if incumbent is not None:
+        return status, None, -nothing, message  # the supremum over the empty set
+    if status is SolveStatus.UNBOUNDED:
+        return status, None, nothing, message
+    unknown = bound is None or math.isnan(bound) or abs(bound) >= INFINITE
+    if bound is None or unknown or status is SolveStatus.ERROR:
+        bound = nothing
+    elif incumbent is not None:
         # Due to tolerances the incumbent may exceed the bound, which is then widened.
         bound = max(bound, incumbent) if maximise else min(bound, incumbent)
-    return bound
-
-
-def _start_objective(model: LinearModel, start: FloatArray | None) -> float | None:
-    """Return the objective of the start if it is complete and feasible."""
-    if start is None or np.isnan(start).any() or model.violation(start) > EQUAL:
-        return None
-    return model.objective(start)
-
-
-def _contradicts(maximise: bool, status: SolveStatus, bound: float, witness: float) -> bool:
-    """Return whether a feasible objective value lies clearly beyond the claimed bound."""
-    if status is SolveStatus.ERROR:
-        return False
-    beyond = witness - bound if maximise else bound - witness
-    return beyond > TOLERANCE * max(1.0, abs(witness))
+    if status in (SolveStatus.OPTIMAL, SolveStatus.GAP):
+        if incumbent is None:
+            message = message or "the solver claims an optimum but returned no solution"
+            return SolveStatus.ERROR, None, nothing, message
+        closed = abs(incumbent - bound) <= EQUAL * max(1.0, abs(incumbent))
+        status = SolveStatus.OPTIMAL if closed else SolveStatus.GAP
+    return status, incumbent, bound, message
 
 
 CONDITIONS = {

@@ -9,7 +9,7 @@ from typing import Any
 from pyomo.common.collections import ComponentMap
 
 from lipyomo.base.errors import SolverError
-from lipyomo.solvers.normalise import ending, no_bound, status_of, true_bound
+from lipyomo.solvers.normalise import consistent_answer, status_of
 from lipyomo.solvers.status import SolveStatus
 
 
@@ -137,18 +137,10 @@ def outcome_of(
 
 def _of_foreign(results: Any, maximise: bool) -> tuple[SolveStatus, float | None, float, str]:
     """Return status, incumbent, bound and message of results of other adapters."""
-    status, message = status_of(results.termination_condition), ""
-    incumbent = results.incumbent_objective
-    if status in (SolveStatus.INFEASIBLE, SolveStatus.UNBOUNDED):
-        incumbent = None
-    bound = true_bound(status, results.objective_bound, incumbent, maximise)
-    if status is SolveStatus.OPTIMAL and incumbent is None:
-        if results.solution_loader is not None and results.solution_status.value > 0:
-            # A model without an objective, for which any feasible point is optimal.
-            incumbent = bound = 0.0
-        else:
-            status, bound = SolveStatus.ERROR, no_bound(maximise)
-            message = "the solver claims an optimum but returned no solution"
-    if status is SolveStatus.OPTIMAL:
-        status = ending(incumbent, bound)
-    return status, incumbent, bound, message
+    status = status_of(results.termination_condition)
+    incumbent, bound = results.incumbent_objective, results.objective_bound
+    there = results.solution_loader is not None and results.solution_status.value > 0
+    if status is SolveStatus.OPTIMAL and incumbent is None and there:
+        # A model without an objective, for which any feasible point is optimal.
+        incumbent = bound = 0.0
+    return consistent_answer(status, incumbent, bound, maximise)

@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import ProcessDied
 from lipyomo.base.system.processes import MOMENT, ChildProcess
 from lipyomo.solvers.matrices import LinearModel
@@ -91,11 +90,7 @@ def _solve(
     supervisor = Supervisor(
         progress=lambda report: send("progress", report), write=lambda text: send("log", text)
     )
-
-    def found(x: FloatArray) -> None:
-        send("point", x)
-
-    request = RunRequest(supervisor=supervisor, found=found, **asked)
+    request = RunRequest(supervisor=supervisor, found=lambda x: send("point", x), **asked)
     if request.time_limit is not None:
         left = request.time_limit - max(time.time() - began, 0.0)
         request = replace(request, time_limit=max(left, 0.0))

@@ -115,13 +115,13 @@ class Program:
         self._timers.append(timer)
 
 
-def answer(command: Sequence[str], patience: float) -> str:
-    """Return the output of a program, which is killed after `PIECE` characters.
+def answer(program: str, *arguments: str) -> str:
+    """Return the output of a program that is asked to quit; it is killed after `PIECE` characters.
 
     Raises
     ------
     SolverError
-        If it takes longer than `patience` seconds, or cannot be started.
+        If it takes longer than `GRACE` seconds, or cannot be started.
     """
     said = io.StringIO()
 
@@ -129,10 +129,10 @@ def answer(command: Sequence[str], patience: float) -> str:
         said.write(piece)
         return said.tell() >= PIECE
 
-    program = Program(command, limit=patience, gently=False)
-    program.run(take)
-    if program.late:
-        raise SolverError(f"{command[0]} did not answer within {patience:g} s")
+    child = Program([program, *arguments, "-quit"], limit=GRACE, gently=False)
+    child.run(take)
+    if child.late:
+        raise SolverError(f"{program} did not answer within {GRACE:g} s")
     return said.getvalue()
 
 

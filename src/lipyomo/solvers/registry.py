@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from lipyomo.solvers.adapter import MatrixSolver
 from lipyomo.solvers.compilation import compile_model
 from lipyomo.solvers.matrices import LinearModel
 from lipyomo.solvers.options import KNOBS
-from lipyomo.solvers.settings import SolverEntry, SolverSettings, load_settings
+from lipyomo.solvers.settings import BACKENDS, SolverEntry, SolverSettings, load_settings
 
 logger = logging.getLogger("lipyomo.solvers")
 
@@ -47,30 +48,28 @@ def resolve_settings(settings: SettingsLike) -> SolverSettings:
     return settings if isinstance(settings, SolverSettings) else load_settings(settings)
 
 
-def make_solver(entry: SolverEntry, source: str, time_limit: float | None = None) -> Any:
-    """Instantiate the adapter of an entry, installed or not, with a time limit.
+def make_solver(entry: SolverEntry, source: str) -> Any:
+    """Instantiate the adapter of an entry, installed or not.
 
     Raises
     ------
     SolverError
         If the back end cannot be imported or is not a ``contrib.solver`` adapter.
     """
-    module, _, attribute = entry.target.partition(":")
+    target = BACKENDS.get(entry.backend, entry.backend)
+    module, _, attribute = target.partition(":")
     try:
         kind = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:
         raise SolverError(
-            f"{source}: solver.{entry.name}.backend: cannot import '{entry.target}': {error}"
+            f"{source}: solver.{entry.name}.backend: cannot import '{target}': {error}"
         ) from None
     if not (isinstance(kind, type) and issubclass(kind, SolverBase)):
         raise SolverError(
-            f"{source}: solver.{entry.name}.backend: '{entry.target}' is no adapter of Pyomo's "
+            f"{source}: solver.{entry.name}.backend: '{target}' is no adapter of Pyomo's "
             "contrib.solver (a subclass of SolverBase)"
         )
-    solver = kind(**program_of(kind, entry, source))
-    if time_limit is not None and "time_limit" in solver.config:
-        solver.config["time_limit"] = time_limit
-    return solver
+    return kind(**program_of(kind, entry, source))
 
 
 def program_of(kind: type, entry: SolverEntry, source: str) -> dict[str, str]:
@@ -91,7 +90,7 @@ def program_of(kind: type, entry: SolverEntry, source: str) -> dict[str, str]:
     return {"executable": entry.executable}
 
 
-def get_solver(name: str, settings: SettingsLike = None, time_limit: float | None = None) -> Any:
+def get_solver(name: str, settings: SettingsLike = None) -> Any:
     """Return a solver by name, available and configured according to ``solvers.toml``.
 
     Parameters
@@ -99,8 +98,6 @@ def get_solver(name: str, settings: SettingsLike = None, time_limit: float | Non
     name : str
         A name in ``solvers.toml``; ``auto`` stands for the first available one.
     settings : SolverSettings or path, optional
-    time_limit : float, optional
-        Seconds; also limits queries to a solver's program.
 
     Returns
     -------
@@ -120,7 +117,7 @@ def get_solver(name: str, settings: SettingsLike = None, time_limit: float | Non
             raise SolverError(_nothing_usable(settings))
         name = usable[0]
     entry = settings.entry(name)
-    solver = make_solver(entry, settings.source, time_limit)
+    solver = make_solver(entry, settings.source)
     _require_available(entry, solver)
     configure(solver, entry, settings)
     return solver
@@ -135,7 +132,12 @@ def configure(solver: Any, entry: SolverEntry, settings: SolverSettings) -> None
         If the solver refuses a native option of the entry.
     """
     for option, value in entry.options.items():
-        _check_option(settings, entry, solver, option, value)
+        try:
+            if isinstance(solver, MatrixSolver):
+                solver.check_option(option, value)
+        except SolverError as error:
+            key = f"solver.{entry.name}.options.{option}"
+            raise SolverError(f"{settings.source}: {key}: {error}") from None
         solver.config.solver_options[option] = value
     for knob, value in settings.knobs(entry.name).items():
         name = "tee" if knob == "log" else knob
@@ -146,7 +148,11 @@ def configure(solver: Any, entry: SolverEntry, settings: SolverSettings) -> None
 def available_solvers(settings: SettingsLike = None) -> list[str]:
     """Return the names of available solvers: those of ``auto`` in its order, then the others."""
     settings = resolve_settings(settings)
-    return [name for name in settings.names if _usable(settings.entries[name], settings.source)]
+    return [
+        name
+        for name in settings.names
+        if make_solver(settings.entries[name], settings.source).available()
+    ]
 
 
 def choose_solver(
@@ -179,11 +185,7 @@ def choose_solver(
 
 
 def capable_solvers(
-    model: LinearModel,
-    solver: str,
-    settings: SolverSettings,
-    fallback: bool,
-    time_limit: float | None = None,
+    model: LinearModel, solver: str, settings: SolverSettings, fallback: bool
 ) -> Iterator[Choice]:
     """Yield the solvers that support a model, by decreasing priority; see `choose_solver`.
 
@@ -199,9 +201,9 @@ def capable_solvers(
         names = [solver, *(name for name in names if name != solver and fallback)]
     for name in names:
         entry = settings.entry(name)
-        if name != solver and not _usable(entry, settings.source, time_limit):
+        if name != solver and not make_solver(entry, settings.source).available():
             continue
-        candidate = get_solver(name, settings, time_limit)
+        candidate = get_solver(name, settings)
         refused = candidate.refusal(model) if isinstance(candidate, MatrixSolver) else None
         if refused is not None and name == solver:
             # The user has named this solver, so no other one is tried.
@@ -220,22 +222,13 @@ def capable_solvers(
 def too_large(entry: SolverEntry, solver: Any, model: LinearModel) -> str | None:
     """Return why a model exceeds the free licence of a solver, or None if it does not."""
     rows, columns = model.size
-    if entry.max_rows is None and entry.max_columns is None:
-        return None
-    fits = (entry.max_rows is None or rows <= entry.max_rows) and (
-        entry.max_columns is None or columns <= entry.max_columns
-    )
+    fits = rows <= entry.max_rows and columns <= entry.max_columns
     if fits or solver.available() is not Availability.LimitedLicense:
         return None
     return (
         f"{entry.name}: the model has {rows} rows and {columns} columns, the free licence takes "
-        f"{entry.max_rows} and {entry.max_columns}"
+        f"{_size_limit(entry)}"
     )
-
-
-def _usable(entry: SolverEntry, source: str, time_limit: float | None = None) -> bool:
-    """Return whether the solver of an entry is installed and licensed."""
-    return bool(make_solver(entry, source, time_limit).available())
 
 
 def _require_available(entry: SolverEntry, solver: Any) -> None:
@@ -250,20 +243,6 @@ def _require_available(entry: SolverEntry, solver: Any) -> None:
     why = solver.complaint() if isinstance(solver, MatrixSolver) else ""
     how = f"; install it with: {entry.install}" if entry.install else ""
     raise SolverError(f"{entry.name} {why or 'is not installed'}{how}")
-
-
-def _check_option(
-    settings: SolverSettings, entry: SolverEntry, solver: Any, option: str, value: Any
-) -> None:
-    """Let the solver validate a native option of the settings."""
-    if not isinstance(solver, MatrixSolver):
-        return
-    try:
-        solver.check_option(option, value)
-    except SolverError as error:
-        raise SolverError(
-            f"{settings.source}: solver.{entry.name}.options.{option}: {error}"
-        ) from None
 
 
 def _nothing_usable(settings: SolverSettings) -> str:
@@ -325,11 +304,10 @@ def solver_table(settings: SettingsLike = None) -> list[SolverRow]:
     list of SolverRow
     """
     settings = resolve_settings(settings)
-    rows = []
-    for name in settings.names:
-        rank = settings.auto.index(name) + 1 if name in settings.auto else None
-        rows.append(_row(settings.entries[name], settings.source, rank))
-    return rows
+    rank = {name: k for k, name in enumerate(settings.auto, 1)}
+    return [
+        _row(settings.entries[name], settings.source, rank.get(name)) for name in settings.names
+    ]
 
 
 def _row(entry: SolverEntry, source: str, rank: int | None) -> SolverRow:
@@ -356,9 +334,5 @@ def _row(entry: SolverEntry, source: str, rank: int | None) -> SolverRow:
 
 
 def _size_limit(entry: SolverEntry) -> str:
-    limits = []
-    if entry.max_rows is not None:
-        limits.append(f"{entry.max_rows} rows")
-    if entry.max_columns is not None:
-        limits.append(f"{entry.max_columns} columns")
-    return ", ".join(limits)
+    limits = {"rows": entry.max_rows, "columns": entry.max_columns}
+    return ", ".join(f"{most} {what}" for what, most in limits.items() if math.isfinite(most))

@@ -22,7 +22,7 @@ from pyomo.core.base.constraint import ConstraintData, IndexedConstraint
 from pyomo.core.expr import LinearExpression
 from pyomo.core.expr.relational_expr import EqualityExpression
 
-from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
+from lipyomo.base.arrays import BoolArray, FloatArray
 
 
 def linear(coefs: list[float], variables: list[Any]) -> Any:
@@ -36,8 +36,8 @@ class Forms:
 
     Attributes
     ----------
-    matrix : ndarray or sparse array, shape (n, k), or None
-        None stands for the identity.  It must not be modified later.
+    matrix : ndarray or sparse array, shape (n, k)
+        It must not be modified later.
     constant : ndarray, shape (n,)
     columns : list of VarData, length k
     """
@@ -47,7 +47,7 @@ class Forms:
     columns: list[Any]
 
     def __post_init__(self) -> None:
-        if self.matrix is not None and not isinstance(self.matrix, np.ndarray):
+        if not isinstance(self.matrix, np.ndarray):
             object.__setattr__(self, "matrix", sp.csr_array(self.matrix))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Forms:
@@ -56,7 +56,7 @@ class Forms:
     @classmethod
     def of(cls, columns: Sequence[Any]) -> Forms:
         """Return the variables as forms."""
-        return cls(None, np.zeros(len(columns)), list(columns))
+        return cls(sp.eye_array(len(columns)), np.zeros(len(columns)), list(columns))
 
     @classmethod
     def numbers(cls, values: FloatArray) -> Forms:
@@ -81,23 +81,19 @@ class Forms:
 
     def map(self, weight: Any, bias: FloatArray | float = 0.0) -> Forms:
         """Return ``weight @ self + bias``; `weight` of shape (p, n), dense or sparse."""
-        matrix = weight if self.matrix is None else weight @ self.matrix
-        return Forms(matrix, np.asarray(weight @ self.constant + bias), self.columns)
+        constant = np.asarray(weight @ self.constant + bias)
+        return Forms(weight @ self.matrix, constant, self.columns)
 
     def plus(self, places: Sequence[int], variables: Sequence[Any]) -> Forms:
         """Add a variable to each of the forms at `places`."""
         count = len(places)
         own = sp.csr_array((np.ones(count), (places, np.arange(count))), shape=(self.size, count))
-        if not self.columns:
-            return Forms(own, self.constant, list(variables))
-        known = sp.eye_array(self.size) if self.matrix is None else sp.csr_array(self.matrix)
-        return Forms(sp.hstack([known, own]), self.constant, [*self.columns, *variables])
+        matrix = sp.hstack([sp.csr_array(self.matrix), own])
+        return Forms(matrix, self.constant, [*self.columns, *variables])
 
     def row(self, k: int) -> tuple[list[float], list[Any]]:
         """Return coefficients and variables of form k, without zeros."""
         matrix, columns = self.matrix, self.columns
-        if matrix is None:
-            return [1.0], [columns[k]]
         if isinstance(matrix, np.ndarray):
             data = matrix[k]
             if data.all():
@@ -115,23 +111,9 @@ class Forms:
         """Yield coefficients and variables of each form, without zeros."""
         return map(self.row, range(self.size))
 
-    def entries(self, keep: IntArray) -> sp.coo_array:
-        """Return the rows `keep` of the matrix, shape (len(keep), k)."""
-        if self.matrix is None:
-            return sp.coo_array(
-                (np.ones(keep.size), (np.arange(keep.size), keep)),
-                shape=(keep.size, len(self.columns)),
-            )
-        return sp.coo_array(self.matrix[keep])
-
     def is_constant(self) -> BoolArray:
         """Return which forms have no variables, shape (n,)."""
-        if self.matrix is None:
-            return np.zeros(self.size, dtype=bool)
-        if isinstance(self.matrix, np.ndarray):
-            return np.asarray(~self.matrix.any(axis=1))
-        sizes = np.asarray(abs(self.matrix).sum(axis=1)).reshape(-1)
-        return np.asarray(sizes == 0, dtype=bool)
+        return np.asarray(abs(self.matrix).sum(axis=1) == 0.0).reshape(-1)
 
 
 class MatrixRowData(ConstraintData):
@@ -205,7 +187,7 @@ class MatrixRows(IndexedConstraint):
         """Return coefficients of some rows over `variables`, and their right-hand sides."""
         picked = np.array([row.place for row in rows], dtype=np.intp)
         keep = self.keep[picked]
-        left = self.forms.entries(keep)
+        left = sp.coo_array(self.forms.matrix[keep])
         width, order = len(self.forms.columns), np.arange(picked.size)
         found = sp.coo_array(
             (

@@ -6,23 +6,19 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.solvers.options import Native
+from lipyomo.solvers.options import Native, SolverOptions
 from lipyomo.solvers.status import SolveStatus
 from lipyomo.solvers.supervise import Supervisor
 
 
 @dataclass(frozen=True)
-class RunRequest:
-    """A request to an adapter; None stands for the solver's default.
+class RunRequest(SolverOptions):
+    """A request to an adapter: options, of which None stands for the solver's default, and a start.
 
     Parameters
     ----------
     supervisor : Supervisor
         Runs the solver and receives its log and progress.
-    time_limit, threads, rel_gap, abs_gap, integrality_tolerance, node_limit
-        As in `SolverOptions`.
-    native : mapping
-        The solver's own options.
     start : numpy.ndarray, shape (columns,), optional
         Warm start; NaN where no value is known.
     searched : bool, optional
@@ -33,14 +29,7 @@ class RunRequest:
         before they return.
     """
 
-    supervisor: Supervisor
-    time_limit: float | None = None
-    threads: int | None = None
-    rel_gap: float | None = None
-    abs_gap: float | None = None
-    integrality_tolerance: float | None = None
-    node_limit: int | None = None
-    native: Mapping[str, Native] = field(default_factory=dict)
+    supervisor: Supervisor = field(default_factory=Supervisor)
     start: FloatArray | None = None
     searched: bool = False
     found: Callable[[FloatArray], None] | None = None

@@ -7,10 +7,11 @@ set the order of solvers, tolerances, threads and limits.
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any
 
 from lipyomo.base.arguments import whole_number
 from lipyomo.base.errors import SolverError
-from lipyomo.base.system.outputs import shown
+from lipyomo.base.system.outputs import shown, why
 from lipyomo.solvers.options import KNOBS, Native, check_knob
 
 FILE_NAME = "solvers.toml"
@@ -56,7 +57,7 @@ class SolverEntry:
         Values of `SolverOptions` for this solver.
     options : mapping
         Native options.
-    max_rows, max_columns : int, optional
+    max_rows, max_columns : float
         Size limits of the free licence; not applied if a full licence is found.
     """
 
@@ -66,13 +67,8 @@ class SolverEntry:
     install: str = ""
     knobs: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Native] = field(default_factory=dict)
-    max_rows: int | None = None
-    max_columns: int | None = None
-
-    @property
-    def target(self) -> str:
-        """The adapter as ``module:Class``."""
-        return BACKENDS.get(self.backend, self.backend)
+    max_rows: float = math.inf
+    max_columns: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -183,10 +179,8 @@ def _laid_over(
     """Override settings by those of a file; `found` if the user has not named it."""
     try:
         data = _parse(path.read_text("utf-8"), source)
-    except OSError as error:
-        raise SolverError(f"cannot read {source}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise SolverError(f"cannot read {source}: {error}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise SolverError(f"cannot read {source}: {why(error)}") from None
     if not data:
         return settings
     merged = _merge(settings, data, source, path.absolute().parent)
@@ -222,18 +216,16 @@ def _parse(text: str, source: str) -> dict[str, Any]:
 
 def _merge(base: SolverSettings, data: dict[str, Any], source: str, folder: Path) -> SolverSettings:
     """Override settings by the tables of one file, which take precedence."""
-    _known_keys(data, _TOP, source, "")
-    common = _knobs(_table(data, "defaults", source, ""), source, "defaults")
-    defaults = {**base.defaults, **common}
+    _table(data, "", source, _TOP)
+    common = _table(data.get("defaults", {}), "defaults", source, KNOBS)
+    _check_knobs(common, "defaults", source)
     entries = {
         name: replace(entry, knobs={k: v for k, v in entry.knobs.items() if k not in common})
         for name, entry in base.entries.items()
     }
-    for name, table in _table(data, "solver", source, "").items():
+    for name, table in _table(data.get("solver", {}), "solver", source).items():
         if name == "auto":
             raise SolverError(f"{source}: solver.auto: the name 'auto' is taken")
-        if not isinstance(table, dict):
-            raise SolverError(f"{source}: solver.{name} must be a table")
         entries[name] = _entry(entries.get(name), name, table, source, folder)
     auto = data.get("auto", list(base.auto))
     if not isinstance(auto, list) or not all(isinstance(name, str) for name in auto):
@@ -242,15 +234,15 @@ def _merge(base: SolverSettings, data: dict[str, Any], source: str, folder: Path
         if name not in entries:
             known = ", ".join(sorted(entries))
             raise SolverError(f"{source}: auto: no solver '{name}'; there are: {known}")
-    return SolverSettings(source, tuple(auto), defaults, entries, base.files)
+    return SolverSettings(source, tuple(auto), {**base.defaults, **common}, entries, base.files)
 
 
 def _entry(
-    base: SolverEntry | None, name: str, table: dict[str, Any], source: str, folder: Path
+    base: SolverEntry | None, name: str, given: Any, source: str, folder: Path
 ) -> SolverEntry:
     """Read one solver's table, which overrides an entry of the same name if there is one."""
     where = f"solver.{name}"
-    _known_keys(table, _ENTRY, source, where)
+    table = _table(given, where, source, _ENTRY)
     if base is None:
         if "backend" not in table:
             raise SolverError(f"{source}: {where}.backend is missing")
@@ -261,8 +253,10 @@ def _entry(
             if not isinstance(table[key], str) or not table[key]:
                 raise SolverError(f"{source}: {where}.{key} must be a non-empty string")
             changes[key] = table[key]
-    if "executable" in changes:
-        changes["executable"] = _program(changes["executable"], folder)
+    if "executable" in changes:  # relative to the file's folder, absolute, or on the PATH
+        text = changes["executable"]
+        place = folder / os.path.expanduser(text)
+        changes["executable"] = str(place) if len(Path(text).parts) > 1 or place.is_file() else text
         changes.setdefault("install", "")  # the old command would install another program
     backend = changes.get("backend", base.backend)
     if backend not in BACKENDS and backend.count(":") != 1:
@@ -271,49 +265,38 @@ def _entry(
             f"{source}: {where}.backend: '{backend}' is neither one of {known} nor 'module:Class'"
         )
     knobs = {key: value for key, value in table.items() if key in KNOBS}
-    changes["knobs"] = {**base.knobs, **_knobs(knobs, source, where)}
-    options = _table(table, "options", source, where)
+    _check_knobs(knobs, where, source)
+    changes["knobs"] = {**base.knobs, **knobs}
+    options = _table(table.get("options", {}), f"{where}.options", source)
     for key, value in options.items():
         if not isinstance(value, str | int | float | bool):
             raise SolverError(f"{source}: {where}.options.{key} must be a string or a number")
     changes["options"] = {**base.options, **options}
-    limit = _table(table, "free_limit", source, where)
-    _known_keys(limit, _LIMIT, source, f"{where}.free_limit")
+    limit = _table(table.get("free_limit", {}), f"{where}.free_limit", source, _LIMIT)
     for key, value in limit.items():
         what = f"{source}: {where}.free_limit.{key}"
         changes[f"max_{key}"] = whole_number(value, what, SolverError)
     return replace(base, **changes)
 
 
-def _program(text: str, folder: Path) -> str:
-    """Resolve a program named in a file of `folder`: relative to it, absolute, or on the PATH."""
-    place = folder / os.path.expanduser(text)
-    return str(place) if len(Path(text).parts) > 1 or place.is_file() else text
-
-
-def _known_keys(table: dict[str, Any], known: frozenset[str], source: str, where: str) -> None:
-    for key in table:
-        if key not in known:
+def _table(
+    value: Any, where: str, source: str, known: Collection[str] | None = None
+) -> dict[str, Any]:
+    """Check that a value is a table, with `known` keys only."""
+    if not isinstance(value, dict):
+        raise SolverError(f"{source}: {where} must be a table")
+    for key in value:
+        if known is not None and key not in known:
             full = f"{where}.{key}" if where else key
             raise SolverError(
                 f"{source}: unknown key '{full}'; known are: {', '.join(sorted(known))}"
             )
+    return value
 
 
-def _table(data: dict[str, Any], key: str, source: str, where: str) -> dict[str, Any]:
-    table = data.get(key, {})
-    if not isinstance(table, dict):
-        full = f"{where}.{key}" if where else key
-        raise SolverError(f"{source}: {full} must be a table")
-    return table
-
-
-def _knobs(table: dict[str, Any], source: str, where: str) -> dict[str, Any]:
-    """Check common options."""
-    _known_keys(table, frozenset(KNOBS), source, where)
+def _check_knobs(table: Mapping[str, Any], where: str, source: str) -> None:
     for key, value in table.items():
         try:
             check_knob(key, value)
         except SolverError as error:
             raise SolverError(f"{source}: {where}.{key}: {error}") from None
-    return table

@@ -97,7 +97,7 @@ def solve_model(
     if relax:
         linear = linear.relaxed()
     notes: tuple[str, ...] = ()
-    for choice in capable_solvers(linear, solver, settings, fallback, options.time_limit):
+    for choice in capable_solvers(linear, solver, settings, fallback):
         notes += choice.notes
         config = _config(options.with_defaults(settings.knobs(choice.name)), choice.solver)
         began = time.perf_counter()

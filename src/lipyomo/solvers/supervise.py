@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import Protocol, TypeVar
 
 from lipyomo.base.system.processes import MOMENT, POLL
@@ -79,6 +79,9 @@ class Supervisor:
         if self._write is not None:
             self._write(text)
 
+    def flush(self) -> None:
+        """Do nothing: logs are not buffered.  Some solvers write to this as to a file."""
+
     def report(self, incumbent: float | None, bound: float, nodes: float) -> None:
         """Receive a progress report in the solver's thread; most without changes are dropped.
 
@@ -132,11 +135,5 @@ class Supervisor:
 
     def _deliver(self) -> None:
         """Pass pending reports to the caller."""
-        if self._progress is None:
-            return
-        while True:
-            try:
-                report = self._reports.get_nowait()
-            except Empty:
-                return
-            self._progress(report)
+        while self._progress is not None and not self._reports.empty():  # by this thread alone
+            self._progress(self._reports.get())
