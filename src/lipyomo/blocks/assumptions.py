@@ -12,8 +12,7 @@ from pyomo.contrib.fbbt.fbbt import compute_bounds_on_expr
 from pyomo.core.expr.visitor import identify_variables
 
 from lipyomo.base.numerics.rounding import EQUAL
-from lipyomo.solvers.expressions import range_of_expression
-from lipyomo.solvers.variables import ends_of, is_variable
+from lipyomo.solvers.variables import ends_of, is_variable, range_of_expression
 
 
 class FixedInputWarning(UserWarning):

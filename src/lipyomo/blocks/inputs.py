@@ -20,9 +20,8 @@ from lipyomo.blocks.base import FormulationBlockData
 from lipyomo.blocks.labels import Labels, entries_of, refer
 from lipyomo.networks.scaling import Scaling
 from lipyomo.problems.domains import Box, Domain
-from lipyomo.solvers.expressions import range_of_expression
 from lipyomo.solvers.rows import Forms, Rows, index_of, linear
-from lipyomo.solvers.variables import box_of, ends_of, is_variable
+from lipyomo.solvers.variables import box_of, ends_of, is_variable, range_of_expression
 
 InputBounds: TypeAlias = "Mapping[Any, tuple[float | None, float | None]] | npt.ArrayLike | None"
 """Pairs (lower, upper) by position or by index of the given variables, or one pair per input."""

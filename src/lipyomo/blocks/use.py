@@ -21,8 +21,7 @@ from pyomo.core.expr.visitor import identify_variables
 from lipyomo.base.errors import ProblemError
 from lipyomo.base.numerics.rounding import EXACT_TOLERANCE
 from lipyomo.blocks.written import rows_of_others
-from lipyomo.solvers.expressions import implied_size, slope_signs
-from lipyomo.solvers.variables import ends_of
+from lipyomo.solvers.variables import ends_of, implied_size, slope_signs
 
 Sense: TypeAlias = Literal["max", "min"]
 

@@ -14,7 +14,7 @@ from pyomo.repn.util import InvalidNumber, OrderedVarRecorder
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.base.errors import SolverError
-from lipyomo.solvers.quadratic import OrderedSet, QuadraticForm, QuadraticRow
+from lipyomo.solvers.matrices import OrderedSet, QuadraticForm, QuadraticRow
 from lipyomo.solvers.rows import MatrixRowData
 
 ORDER = SortComponents.ORDERED_INDICES

@@ -12,10 +12,9 @@ import numpy as np
 
 from lipyomo.base.errors import SolverError
 from lipyomo.solvers.adapter import MatrixSolver, RunReport, RunRequest
-from lipyomo.solvers.matrices import Feature, LinearModel
+from lipyomo.solvers.matrices import Feature, LinearModel, QuadraticForm
 from lipyomo.solvers.mps import write_mps
 from lipyomo.solvers.options import Native
-from lipyomo.solvers.quadratic import QuadraticForm
 from lipyomo.solvers.status import INFINITE, SolveStatus, ended
 
 CURVE = "CURVE"
