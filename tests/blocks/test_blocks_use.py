@@ -186,39 +186,6 @@ def test_right_uses_pass_in_silence(name):
         compile_model(m)
 
 
-WRONG_COPIES = {
-    "minimised": lambda m: (m.t == m.l.value, -m.t),
-    "turned": lambda m: (m.t == 3 - 2 * m.l.value, m.t),
-}
-
-
-@pytest.mark.parametrize("name", WRONG_COPIES)
-def test_a_copy_is_held_to_the_same(name):
-    m = model()
-    relation, goal = WRONG_COPIES[name](m)
-    m.row = pyo.Constraint(expr=relation)
-    maximise(m, goal)
-    with pytest.raises(ProblemError, match="says nothing"):
-        compile_model(m)
-    m.goal.deactivate()
-    m.more = pyo.Objective(expr=m.y)
-    m.cap = pyo.Constraint(expr=m.t <= 0.5 if name == "minimised" else m.t >= 2.5)
-    with pytest.warns(OneSidedWarning, match="row"):  # it cannot be told what the copy is for
-        compile_model(m)
-
-
-def test_differences_and_equal_values_are_warned_of():
-    m = model()
-    m.row = pyo.Constraint(expr=m.t == m.n.value - m.l.value)
-    maximise(m, m.t)
-    with pytest.warns(OneSidedWarning, match=r"l\.value"):
-        compile_model(m)
-    m.row.deactivate()
-    m.same = pyo.Constraint(expr=m.n.value == m.l.value)
-    with pytest.warns(OneSidedWarning, match="same"):
-        compile_model(m)
-
-
 def calls_of_compiling(count):
     m = pyo.ConcreteModel()
     m.x = pyo.Var(range(count), bounds=(-1, 1))

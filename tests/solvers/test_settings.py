@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
+import pyomo.environ as pyo
 import pytest
 
 import lipyomo.solvers
+from conformance.instances import knapsack
 from lipyomo.base.errors import SolverError
-from lipyomo.solvers import SolverOptions, get_solver, load_settings
+from lipyomo.solvers import SolverOptions, get_solver, load_settings, solve_model
+from lipyomo.solvers.highs import Highs
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -48,7 +52,7 @@ def test_a_file_is_laid_over_the_packaged_one(tmp_path: Path) -> None:
     assert settings.knobs("highs")["rel_gap"] == 0.01
     assert settings.knobs("highs")["abs_gap"] == 1e-9
     assert settings.knobs("mine")["time_limit"] == 5
-    assert settings.knobs("mine")["options"] == {"maxNodes": 100}
+    assert settings.entry("mine").options == {"maxNodes": 100}
 
 
 def test_the_file_in_the_working_directory_is_found(
@@ -61,12 +65,22 @@ def test_the_file_in_the_working_directory_is_found(
     assert load_settings().auto[0] == "gurobi"
 
 
-def test_a_call_overrides_an_entry_and_an_entry_the_defaults() -> None:
-    settings = load_settings()
-    knobs = {**settings.knobs("highs"), "threads": 2, "options": {"presolve": "on", "seed": 1}}
-    options = SolverOptions(rel_gap=0.5, native={"seed": 2}).with_defaults(knobs)
-    assert (options.rel_gap, options.abs_gap, options.threads) == (0.5, 1e-9, 2)
-    assert dict(options.native) == {"presolve": "on", "seed": 2}
+def test_a_call_overrides_an_entry_and_an_entry_the_defaults(tmp_path: Path) -> None:
+    text = "[solver.highs]\nthreads = 2\noptions = { presolve = 'on', random_seed = 1 }\n"
+    asked = []
+
+    class Asked(Highs):
+        def solve_compiled(self, model, config, pyomo_model=None, called=None):  # type: ignore[no-untyped-def]
+            asked.append(config)
+            return super().solve_compiled(model, config, pyomo_model, called)
+
+    sys.modules[__name__].Asked = Asked  # type: ignore[attr-defined]
+    path = write(tmp_path, text.replace("threads", f"backend = '{__name__}:Asked'\nthreads"))
+    options = SolverOptions(rel_gap=0.5, native={"random_seed": 2})
+    solve_model(knapsack(0, pyo.maximize)[0], "highs", options, settings=path)
+    (config,) = asked
+    assert (config.rel_gap, config.abs_gap, config.threads) == (0.5, 1e-9, 2)
+    assert dict(config.solver_options.value()) == {"presolve": "on", "random_seed": 2}
 
 
 def test_switches_are_integers_for_highs_unless_a_file_says_otherwise(tmp_path: Path) -> None:

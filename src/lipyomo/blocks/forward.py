@@ -134,7 +134,10 @@ class ForwardBlockData(FormulationBlockData):
         # A unit with a given phase keeps that side as a bound of its variable.
         held = layer.kinked & ~undecided & ((low == 0) | (high == 0))
         needed = undecided | layer.curved | held | ((slope != 0) & values)
-        z = self._preactivations(block, layer, before, needed, low, high)
+        keys = np.flatnonzero(needed).tolist()
+        made = add_variables(block, "preactivation", keys, low[keys], high[keys])
+        add_equalities(block, "affine", keys, made, before.map(layer.weight, layer.bias), keys)
+        z = dict(zip(keys, made, strict=True))
         free = np.flatnonzero(undecided).tolist()
         if not values:
             add_sides(block, free, z, low, high)
@@ -146,7 +149,18 @@ class ForwardBlockData(FormulationBlockData):
         units = OpenUnits(layer, free, z, [out[k] for k in free], low, high, self.groups)
         UNIT_TIES[self.formulation](block, units)
         self._add_curves(block, layer, z, out, (low, high))
-        return self._activations(block, layer, slope, z, out)
+        terms = []
+        expressions = declared(block, "activation", pyo.Expression, range(layer.units))
+        for k, factor in enumerate(slope.tolist()):
+            if k in out:
+                terms.append((k, 1.0, out[k]))
+                expressions[k] = out[k]
+            elif factor == 0.0:
+                expressions[k] = 0.0
+            else:
+                terms.append((k, factor, z[k]))
+                expressions[k] = z[k] if factor == 1.0 else linear([factor], [z[k]])
+        return Forms.of_terms(terms, np.zeros(layer.units))
 
     def _check_finite(self, i: int, undecided: BoolArray, curved: BoolArray) -> None:
         """Raise `BoundsMissing` if a unit that needs finite bounds has none."""
@@ -164,63 +178,6 @@ class ForwardBlockData(FormulationBlockData):
         self, block: Any, layer: Layer, z: dict[int, Any], y: dict[int, Any], ranges: Ranges
     ) -> None:
         """Add the constraints between pre-activations and outputs of smooth units, if any."""
-
-    @staticmethod
-    def _preactivations(
-        block: Any,
-        layer: Layer,
-        before: Forms,
-        needed: BoolArray,
-        low: FloatArray,
-        high: FloatArray,
-    ) -> dict[int, Any]:
-        """Declare ``preactivation`` with its rows for the units in `needed`, and return it by unit.
-
-        Parameters
-        ----------
-        block : BlockData
-        layer : Layer
-        before : Forms
-            Inputs of the layer.
-        needed : ndarray of bool, shape (n,)
-        low, high : ndarray, shape (n,)
-            Bounds.
-        """
-        keys = np.flatnonzero(needed).tolist()
-        z = add_variables(block, "preactivation", keys, low[keys], high[keys])
-        forms = before.map(layer.weight, layer.bias)
-        add_equalities(block, "affine", keys, z, forms, keys)
-        return dict(zip(keys, z, strict=True))
-
-    @staticmethod
-    def _activations(
-        block: Any, layer: Layer, slope: FloatArray, z: dict[int, Any], y: dict[int, Any]
-    ) -> Forms:
-        """Declare ``activation`` and return the outputs of the layer as forms.
-
-        Parameters
-        ----------
-        block : BlockData
-        layer : Layer
-        slope : ndarray, shape (n,)
-            Slopes of the stable units.
-        z, y : dict
-            Variables of pre-activations, and of outputs of the other units.
-        """
-        terms = []
-        expressions = declared(block, "activation", pyo.Expression, range(layer.units))
-        for k, factor in enumerate(slope.tolist()):
-            variable = y.get(k)
-            if variable is not None:
-                factor = 1.0
-            elif factor != 0:
-                variable = z[k]
-            if variable is None:
-                expressions[k] = 0.0
-                continue
-            expressions[k] = variable if factor == 1.0 else linear([factor], [variable])
-            terms.append((k, factor, variable))
-        return Forms.of_terms(terms, np.zeros(layer.units))
 
     def _add_outputs(self, network: Network, before: Forms, given: Any) -> None:
         """Declare ``outputs``, new or given ones, and their rows from the last hidden layer."""

@@ -54,11 +54,6 @@ class OneSided:
         """Direction of optimisation: 1 for ``max``, -1 for ``min``."""
         return 1 if self.sense == "max" else -1
 
-    @property
-    def remedy(self) -> str:
-        """What to use instead for the other side."""
-        return _REMEDIES[self.sense, self.strict]
-
 
 _MEANS = {
     "max": ("below", "minimised", "from above", "large"),
@@ -98,17 +93,15 @@ def check_use(root: Any) -> None:
     known = ComponentMap((value.variable, value) for value in found)
     for value in found:
         _check_bounds(value)
-    pulled = ComponentMap()
     for objective in root.component_data_objects(pyo.Objective, active=True):
         turn = 1 if objective.sense == pyo.maximize else -1
         for variable, slope in slope_signs(objective.expr).items():
-            pulled[variable] = None if slope is None else turn * slope
             if variable in known:
-                _check_objective(known[variable], objective.name, pulled[variable])
+                _check_objective(known[variable], objective.name, slope and turn * slope)
     for constraint in rows_of_others(root, blocks, (pyo.Constraint,)):
         held = [v for v in identify_variables(constraint.body, include_fixed=False) if v in known]
         if held:
-            _check_constraint([known[v] for v in held], constraint, pulled)
+            _check_constraint([known[v] for v in held], constraint)
 
 
 def _check_bounds(value: OneSided) -> None:
@@ -135,39 +128,26 @@ def _check_objective(value: OneSided, name: str, slope: float | None) -> None:
     elif slope * value.sign < 0:
         raise ProblemError(
             f"'{value.variable.name}' is {wrong}, but it only stays {stays} the norm, so that says "
-            f"nothing about the norm.  Remedy: {value.remedy}"
+            f"nothing about the norm.  Remedy: {_REMEDIES[value.sense, value.strict]}"
         )
 
 
-def _check_constraint(values: list[OneSided], constraint: Any, pulled: ComponentMap) -> None:
+def _check_constraint(values: list[OneSided], constraint: Any) -> None:
     """Complain about a constraint that may bind values on the wrong side.
 
-    An equation with one variable in the objective transfers the objective's direction to the
-    values.
+    Equations with other variables, which are mostly definitions, are not judged.
     """
+    slopes = slope_signs(constraint.body)
+    if constraint.equality and len(slopes) > 1:
+        return
     low, high = ends_of(constraint.lb, constraint.ub)
     least, most = ends_of(*compute_bounds_on_expr(constraint.body))
-    slopes = slope_signs(constraint.body)
-    doubtful = []
-    pulls = [-s * pulled[v] for v, s in slopes.items() if s and pulled.get(v)]
     for value in values:
         slope = slopes.get(value.variable, 0.0)
         toward = None if slope is None else slope * value.sign
         up, down = toward is None or toward > 0, toward is None or toward < 0
-        if not ((most > high and up) or (least < low and down)):
-            continue
-        if constraint.equality and len(slopes) > 1 and toward and len(pulls) == 1:
-            pull = slope * pulls[0]
-            if len(slopes) == 2:
-                _check_objective(value, constraint.name, pull)
-            elif pull * value.sign < 0:
-                doubtful.append(value)
-        elif toward is not None and (len(slopes) == 1 or not constraint.equality):
-            _complain(value, f"'{constraint.name}'", True)
-        else:
-            doubtful.append(value)
-    for value in doubtful[:1]:
-        _complain(value, f"'{constraint.name}'", False)
+        if (most > high and up) or (least < low and down):
+            _complain(value, f"'{constraint.name}'", toward is not None)
 
 
 def _complain(value: OneSided, what: str, certain: bool) -> None:
@@ -176,7 +156,7 @@ def _complain(value: OneSided, what: str, certain: bool) -> None:
     said = (
         f"{what} binds '{value.variable.name}' {side}, but that only stays {stays} the norm: "
         "this says nothing about the norm unless something else makes the value "
-        f"{size}.  Remedy: {value.remedy}"
+        f"{size}.  Remedy: {_REMEDIES[value.sense, value.strict]}"
     )
     if value.strict and certain:
         raise ProblemError(said)

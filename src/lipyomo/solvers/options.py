@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from dataclasses import dataclass, field, fields
 
 from lipyomo.base.arguments import real_number, whole_number
 from lipyomo.base.errors import SolverError
@@ -58,23 +57,6 @@ class SolverOptions:
         """Check every value."""
         for name in KNOBS:
             check_knob(name, getattr(self, name))
-
-    def with_defaults(self, defaults: Mapping[str, Any]) -> SolverOptions:
-        """Return a copy in which options that are None have values of `defaults`.
-
-        Parameters
-        ----------
-        defaults : mapping
-            Values by option, as in an entry of ``solvers.toml``; its native options, under
-            ``options``, are overridden by those given here.
-        """
-        changes: dict[str, Any] = {
-            name: value
-            for name, value in defaults.items()
-            if name in KNOBS and getattr(self, name) is None
-        }
-        changes["native"] = {**defaults.get("options", {}), **self.native}
-        return replace(self, **changes)
 
 
 KNOBS = tuple(entry.name for entry in fields(SolverOptions) if entry.name != "native")

@@ -16,7 +16,6 @@ from lipyomo.base.errors import SolverError
 from lipyomo.solvers.adapter import MatrixSolver
 from lipyomo.solvers.compilation import compile_model
 from lipyomo.solvers.matrices import LinearModel
-from lipyomo.solvers.options import KNOBS
 from lipyomo.solvers.settings import BACKENDS, SolverEntry, SolverSettings, load_settings
 
 logger = logging.getLogger("lipyomo.solvers")
@@ -141,7 +140,7 @@ def configure(solver: Any, entry: SolverEntry, settings: SolverSettings) -> None
         solver.config.solver_options[option] = value
     for knob, value in settings.knobs(entry.name).items():
         name = "tee" if knob == "log" else knob
-        if knob in KNOBS and name in solver.config:
+        if name in solver.config:
             solver.config[name] = value
 
 

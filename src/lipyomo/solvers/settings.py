@@ -111,9 +111,8 @@ class SolverSettings:
             ) from None
 
     def knobs(self, name: str) -> dict[str, Any]:
-        """Return the options of a solver merged with the defaults, and its native ``options``."""
-        entry = self.entry(name)
-        return {**self.defaults, **entry.knobs, "options": dict(entry.options)}
+        """Return the options of a solver merged with the defaults."""
+        return {**self.defaults, **self.entry(name).knobs}
 
 
 def user_file() -> Path | None:

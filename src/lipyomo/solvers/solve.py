@@ -99,7 +99,7 @@ def solve_model(
     notes: tuple[str, ...] = ()
     for choice in capable_solvers(linear, solver, settings, fallback):
         notes += choice.notes
-        config = _config(options.with_defaults(settings.knobs(choice.name)), choice.solver)
+        config = _config(options, choice.solver)
         began = time.perf_counter()
         if isinstance(choice.solver, MatrixSolver):
             config.update(start=start, progress=progress, stop=stop, searched=searched)
@@ -117,14 +117,14 @@ def solve_model(
 
 
 def _config(options: SolverOptions, solver: Any) -> dict[str, Any]:
-    """Return the configuration of a call, with those options that the solver has."""
-    found: dict[str, Any] = {
+    """Return the configuration of a call: the given options that the solver has."""
+    given = {knob: getattr(options, knob) for knob in KNOBS} | {"tee": options.log}
+    return {
         "load_solutions": False,
         "raise_exception_on_nonoptimal_result": False,
-        "solver_options": dict(options.native),
-        **{knob: getattr(options, knob) for knob in KNOBS if knob in solver.config},
+        "solver_options": {**solver.config.solver_options.value(), **options.native},
+        **{name: x for name, x in given.items() if x is not None and name in solver.config},
     }
-    return {**found, "tee": True} if options.log else found
 
 
 def _solved_by_another(
