@@ -156,10 +156,10 @@ WRONG = {
     "nonsense": (3, "one of"),
     "timelimit": (-3, "time_limit"),
     "mipgap": ("small", "rel_gap"),
-    "keepfiles": (True, "no files"),
+    "keepfiles": (True, "leave it out"),
     "solver_io": ("lp", "leave it out"),
     "suffixes": (["slack"], "dual"),
-    "options": ({"mipgap": 1e-3}, "mipgap="),
+    "options": ({"mipgap": 1e-3}, "mipgap"),
     "options_string": ("nonsense=3", "nonsense"),
 }
 

@@ -149,7 +149,12 @@ class FormulationBlockData(BlockData):
             warnings.simplefilter("ignore")
             trial._write(recipe, Draft(users))
         blocks = self.model().block_data_objects(active=True, descend_into=(pyo.Block, Disjunct))
-        carried = [self, *filter(self._carries, blocks)]
+        carried = [self]  # and the blocks that were built on it
+        for block in blocks:
+            if isinstance(block, FormulationBlockData):
+                grounds = block._record.grounds
+                if any(other is self and version is not None for other, version in grounds):
+                    carried.append(block)
         check_unused(self, users, trial, carried)
         own = {id(item) for _, item in self._written.components}
         foreign = {id(item) for _, item in components_of(self)} - own
@@ -247,13 +252,6 @@ class FormulationBlockData(BlockData):
         owners = {id(owner): owner for owner in map(_owner_of, variables) if owner is not None}
         others = [(owner, None) for owner in owners.values() if owner is not self]
         self._record.grounds.extend(others)
-
-    def _carries(self, block: Any) -> bool:
-        """Return whether a block was built on this one."""
-        if not isinstance(block, FormulationBlockData):
-            return False
-        grounds = block._record.grounds
-        return any(other is self and version is not None for other, version in grounds)
 
     def _make_part(self, name: str, data: Any, **arguments: Any) -> Any:
         """Declare and build ``self.name``, a part that is rebuilt and checked with this block."""

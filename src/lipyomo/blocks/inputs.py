@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
@@ -59,7 +59,9 @@ def items_of(given: Any, what: str) -> tuple[list[Any], list[Any]]:
     if isinstance(given, IndexedComponent_slice):
         given = entries_of(given)
     elif hasattr(given, "index_set"):
-        if given.is_indexed() and len(given) > 1 and not _has_order(given.index_set()):
+        index = given.index_set()  # products of ordered sets have an order, even if Pyomo denies it
+        ordered = index.isordered() or all(part.isordered() for part in index.subsets())
+        if given.is_indexed() and len(given) > 1 and not ordered:
             raise ProblemError(
                 f"'{given.name}' was given as {what}, but its index set has no order (a Python "
                 "set or dict?), and a network's inputs have one.  Remedy: declare it over a list, "
@@ -80,11 +82,6 @@ def items_of(given: Any, what: str) -> tuple[list[Any], list[Any]]:
                 "Params or numbers"
             )
     return keys, found
-
-
-def _has_order(index: Any) -> bool:
-    """Return whether a set is ordered; products of ordered sets are, even if Pyomo denies it."""
-    return bool(index.isordered()) or all(part.isordered() for part in index.subsets())
 
 
 def _flat(given: Any) -> Iterator[Any]:
@@ -331,28 +328,28 @@ def attach_inputs(
     Bounds implied by those of the variables get no row, and become assumptions.
     """
     labels, domain = Labels.of(None, shape), place.get("domain")
-    size = len(labels)
-    check_domain(domain, size)
+    check_domain(domain, len(labels))
     variables: list[Any] = []
+    sources: list[Any] = []
+    own = Box(-np.inf, np.inf, len(labels))
     if given is not None:
-        keys, variables = variables_of(block, "inputs", given, "inputs", size)
-        labels = Labels.of(keys, shape)
+        keys, variables = variables_of(block, "inputs", given, "inputs", len(labels))
+        labels, sources = Labels.of(keys, shape), items_of(given, "inputs")[1]
+        own = box_of(variables, finite=False)
     box = parse_input_bounds(place.get("input_bounds"), labels)
-    own = Box(-np.inf, np.inf, size) if given is None else box_of(variables, finite=False)
-    sources = variables if given is None else items_of(given, "inputs")[1]
     region = Region(own, box, domain, sources, variables, labels)
     region.area()
     if given is not None:
         refer(block, "inputs", variables, labels)
     else:
-        variables = add_variables(block, "inputs", labels, *region.box)
+        made = add_variables(block, "inputs", labels, *region.box)
         builder = builder_of(block)
         builder._draft.users.hold(builder)
-        own = box_of(variables, finite=False)
-        region = Region(own, box, domain, variables, variables, labels)
+        own = box_of(made, finite=False)
+        region = replace(region, own=own, sources=made, variables=made)
     _hold(block, region)
     if domain is not None:
-        _add_domain_rows(block, variables, domain)
+        _add_domain_rows(block, region.variables, domain)
     return region
 
 

@@ -20,11 +20,6 @@ from pyomo.core.base.var import VarData
 from lipyomo.blocks.assemble import declared
 
 
-def keys_of(shape: tuple[int, ...]) -> list[Any]:
-    """Return the keys of an array: integers for a vector, otherwise tuples in row-major order."""
-    return list(range(shape[0])) if len(shape) == 1 else list(np.ndindex(*shape))
-
-
 def entries_of(part: Any) -> dict[Any, Any]:
     """Return the current content of a slice, by the indices at its wildcards."""
     found = [(unpacked(key), item) for key, item in part.wildcard_items()]
@@ -58,8 +53,11 @@ class Labels:
 
     @classmethod
     def of(cls, given: Sequence[Any] | None, shape: tuple[int, ...]) -> Labels:
-        """Return labels for the given keys of a tensor's entries; None stands for its indices."""
-        plain = keys_of(shape)
+        """Return labels for the given keys of a tensor's entries; None stands for its indices.
+
+        These are integers for a vector, otherwise tuples in row-major order.
+        """
+        plain: list[Any] = list(range(shape[0]) if len(shape) == 1 else np.ndindex(*shape))
         own = plain if given is None or len(set(given)) < len(given) else list(given)
         keys, others = (plain, own) if _are_positions(own) else (own, plain)
         return cls(keys, [] if set(keys) & set(others) else others)

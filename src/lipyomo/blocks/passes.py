@@ -136,8 +136,9 @@ def _tie_products(
     bounds: ArrivingBounds,
 ) -> None:
     """Add the four rows of each product ``s = a t``."""
-    names = ("switched_upper", "switched_lower", "switched_below", "switched_above")
-    upper, lower, below, above = (Rows(block, name, keys) for name in names)
+    upper, lower, below, above = (
+        Rows(block, f"switched_{side}", keys) for side in ("upper", "lower", "below", "above")
+    )
     lows, highs = bounds.off_lower.tolist(), bounds.off_upper.tolist()
     on_lows, on_highs = bounds.on_lower.tolist(), bounds.on_upper.tolist()
     for k, product in zip(keys, s, strict=True):

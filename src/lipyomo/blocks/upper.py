@@ -47,7 +47,7 @@ from lipyomo.blocks.use import OneSided
 from lipyomo.networks.network import Network
 from lipyomo.networks.scaling import in_units
 from lipyomo.problems.domains import Box
-from lipyomo.problems.norms import ONE_BY_ONE, InputNorm, OutputNorm, output_norm_of
+from lipyomo.problems.norms import ONE_BY_ONE, InputNorm, output_norm_of
 from lipyomo.relaxations.linear import preactivation_bounds
 from lipyomo.solvers.rows import Forms, Rows
 from lipyomo.solvers.variables import box_of, need_finite
@@ -157,7 +157,13 @@ class UpperLipschitzBlockData(FormulationBlockData):
             self._rely_on_block(base)
             net = base.network
         need_two_slopes(net, "UpperLipschitzBlock")
-        vertices = _few_vertices(measured, net.output_dim)
+        vertices = measured.vertices(net.output_dim)
+        measured.check(net.output_dim)
+        if vertices is None or len(vertices) > ONE_BY_ONE:
+            raise NormError(
+                f"the dual ball of {measured.name} over {net.output_dim} outputs has more than "
+                f"{ONE_BY_ONE} vertices, and each takes a pass.  Remedy: another norm"
+            )
         self.network = net
         if base is None:
             region = attach_inputs(self, inputs, place, net.input_shape)
@@ -248,15 +254,3 @@ class UpperLipschitzBlockData(FormulationBlockData):
         return float(np.maximum(-forms.least, forms.most).max(initial=0.0)) * (
             1.0 + EXACT_TOLERANCE
         )
-
-
-def _few_vertices(norm: OutputNorm, m: int) -> FloatArray:
-    """Return the vertices of a norm's dual ball, shape (k, m); `NormError` if too many."""
-    vertices = norm.vertices(m)
-    norm.check(m)
-    if vertices is None or len(vertices) > ONE_BY_ONE:
-        raise NormError(
-            f"the dual ball of {norm.name} over {m} outputs has more than {ONE_BY_ONE} vertices, "
-            "and each takes a pass.  Remedy: another norm"
-        )
-    return vertices

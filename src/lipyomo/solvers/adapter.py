@@ -154,11 +154,7 @@ class MatrixSolver(SolverBase, ABC):
         return self.solve_compiled(compile_model(model), config, model, called)
 
     def solve_compiled(
-        self,
-        model: LinearModel,
-        config: Any,
-        pyomo_model: Any = None,
-        called: float | None = None,
+        self, model: LinearModel, config: Any, pyomo_model: Any, called: float
     ) -> Results:
         """Solve a compiled model, which several solvers can share.
 
@@ -167,12 +163,11 @@ class MatrixSolver(SolverBase, ABC):
         model : LinearModel
         config : BranchAndBoundConfig
             See `matrix_config`.
-        pyomo_model : BlockData, optional
+        pyomo_model : BlockData
             The model whose suffixes are loaded.
-        called : float, optional
+        called : float
             Value of ``time.perf_counter()`` at which the time limit starts.
         """
-        called = time.perf_counter() if called is None else called
         for name, value in config.solver_options.value().items():
             self.check_option(name, value)
         if config.relax:
@@ -236,7 +231,8 @@ class MatrixSolver(SolverBase, ABC):
         left = request.time_limit
         if left is not None:
             left = max(left - request.supervisor.seconds, 0.1)
-        again = self.run(model.without_objective(), replace(request, start=None, time_limit=left))
+        aimless = replace(model, cost=np.zeros_like(model.cost), offset=0.0, quadratic=None)
+        again = self.run(aimless, replace(request, start=None, time_limit=left))
         if again.status in (SolveStatus.INFEASIBLE, SolveStatus.INFEASIBLE_OR_UNBOUNDED):
             # A model without an objective cannot be unbounded.
             return RunReport(SolveStatus.INFEASIBLE, nodes=report.nodes + again.nodes)
@@ -274,7 +270,7 @@ class CommercialSolver(MatrixSolver):
 def _request(model: LinearModel, config: Any, pyomo_model: Any, called: float) -> RunRequest:
     """Return the request for an adapter; without a start, blocks of the model propose one."""
     start, searched, limit = _start_vector(model, config), config.searched, config.time_limit
-    if start is None and model.is_mip and pyomo_model is not None:
+    if start is None and model.is_mip:
         start = proposed_start(pyomo_model, model)
         searched = start is not None
     if limit is not None:

@@ -37,7 +37,6 @@ from lipyomo.solvers.normalise import TOLERANCE
 from lipyomo.solvers.options import Native
 from lipyomo.solvers.program import Program, answer
 from lipyomo.solvers.status import SolveStatus
-from lipyomo.solvers.supervise import Supervisor
 
 
 class Cbc(MatrixSolver):
@@ -127,7 +126,12 @@ class Cbc(MatrixSolver):
             def take(line: str) -> None:
                 if line.endswith("\n"):  # an incomplete line may end within a number
                     lines.append(line)
-                    _follow(line, request.supervisor, factor)
+                    request.supervisor.write(line)
+                    row = cbc_log.progress_row(line)
+                    if row is not None:
+                        best, bound, nodes = row
+                        best = None if best is None else best / factor
+                        request.supervisor.report(best, bound / factor, nodes)
 
             request.supervisor.run(lambda: child.run(take), child.interrupt)
             solution = folder / "result.sol"
@@ -143,15 +147,6 @@ class Cbc(MatrixSolver):
                 else f"there is no program '{self.executable}'"
             )
         return program
-
-
-def _follow(line: str, supervisor: Supervisor, factor: float) -> None:
-    """Forward a line of the log, and the progress it reports."""
-    supervisor.write(line)
-    row = cbc_log.progress_row(line)
-    if row is not None:
-        best, bound, nodes = row
-        supervisor.report(None if best is None else best / factor, bound / factor, nodes)
 
 
 def _for_the_program(model: LinearModel) -> tuple[LinearModel, float]:

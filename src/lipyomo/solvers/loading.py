@@ -78,8 +78,6 @@ class MatrixSolutionLoader(SolutionLoader):
 
     def load_import_suffixes(self) -> None:
         """Fill the model's ``dual`` and ``rc`` suffixes, if values are available."""
-        if self._pyomo_model is None:
-            return
         suffixes = self._collect_and_clear_import_suffixes()
         if "dual" in suffixes and self._row_duals is not None:
             suffixes["dual"].update(self.get_duals())

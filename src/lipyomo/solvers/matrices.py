@@ -275,10 +275,6 @@ class LinearModel:
         """Return the continuous relaxation."""
         return replace(self, integer=np.zeros_like(self.integer), fractional=None, sets=())
 
-    def without_objective(self) -> LinearModel:
-        """Return the feasibility problem: the same constraints without an objective."""
-        return replace(self, cost=np.zeros_like(self.cost), offset=0.0, quadratic=None)
-
     def objective(self, x: FloatArray) -> float:
         """Objective at `x`, recomputed with exact summation."""
         curved = 0.0 if self.quadratic is None else self.quadratic.at(x)

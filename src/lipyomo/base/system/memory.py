@@ -7,9 +7,15 @@ import os
 import sys
 from functools import cache
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
 from lipyomo.base.errors import ProblemError
+
+resource: Any  # the module; None where the system has none
+try:
+    import resource
+except ImportError:
+    resource = None
 
 MEGABYTE = 2**20
 
@@ -53,25 +59,21 @@ def machine_memory() -> int:
 
 def used_memory() -> int:
     """Return the peak memory of this process in bytes; 0 if the system does not tell."""
-    try:
-        import resource
-    except ImportError:
+    if resource is None:
         return 0
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most if sys.platform == "darwin" else 1024 * most
+    return int(most if sys.platform == "darwin" else 1024 * most)
 
 
 def memory_limit() -> float:
     """Return the memory limit of this process in bytes, set by `limit_memory` or otherwise."""
-    try:
-        import resource
-    except ImportError:
+    if resource is None:
         return math.inf
-    most, _ = resource.getrlimit(_kind(resource))
+    most, _ = resource.getrlimit(_limited())
     return math.inf if most == resource.RLIM_INFINITY else float(most)
 
 
-def _kind(resource: ModuleType) -> int:
+def _limited() -> int:
     """Return which of the system's limits is used.
 
     On Linux the data segment, not the address space, of which libraries reserve far more than they
@@ -96,11 +98,9 @@ def limit_memory(size: int) -> None:
             f"the memory limit of {size / MEGABYTE:,.0f} MB is less than what the program itself "
             f"takes ({used / MEGABYTE:,.0f} MB).  Remedy: raise --memory-limit"
         )
-    try:
-        import resource
-    except ImportError:
+    if resource is None:
         return
-    kind = _kind(resource)
+    kind = _limited()
     _, most = resource.getrlimit(kind)
     soft = size if most == resource.RLIM_INFINITY else min(size, most)
     try:

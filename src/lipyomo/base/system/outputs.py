@@ -63,7 +63,7 @@ CHECKPOINT = starting("a checkpoint", CHECKPOINT_START)
 DERIVATIVES = starting("a table of derivatives", b"row,input,low_proved,")
 HISTORY = starting("the history of an interval", b"seconds,lower,upper\n", b'[\n {\n  "seconds": ')
 RESULT = starting("a result", b'{\n "lower": ')
-_ROWS = b"index,", b'{"run": {', b'# {"'  # the last one until 0.3.0
+_ROWS = b"index,", b'{"run": {'
 ROWS = Kind(  # which may be truncated anywhere; `RowFile` checks the whole head
     "rows of such a run",
     lambda first: any(first.startswith(start) or start.startswith(first) for start in _ROWS),

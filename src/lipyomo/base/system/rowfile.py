@@ -170,9 +170,7 @@ class RowFile:
     def _read(self, content: bytes) -> dict[int, Row]:
         try:
             first, _, rest = content.decode().partition("\n")
-            if self._is_csv and first.startswith("# {"):
-                head, rest = {}, ""  # as 0.3.0 wrote it
-            elif self._is_csv:
+            if self._is_csv:
                 head = json.loads(self._beside.read_text("utf-8"))["run"]
             else:
                 head = json.loads(first)["run"]
