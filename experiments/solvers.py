@@ -141,7 +141,7 @@ def mps_transfer(linear: LinearModel) -> None:
     from lipyomo.solvers.mps import write_mps
 
     with tempfile.TemporaryDirectory() as folder:
-        write_mps(linear.as_minimisation(), Path(folder) / "model.mps")
+        write_mps(linear, Path(folder) / "model.mps")
 
 
 def transfer_table(instances: Sequence[Instance]) -> None:

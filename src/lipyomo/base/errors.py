@@ -93,25 +93,7 @@ class UnknownKeyword(MethodError, TypeError):
 
 
 class MissingExtra(LipyomoError):
-    """An optional package is not installed.
-
-    Parameters
-    ----------
-    package : str
-        The module that could not be imported.
-    extra : str
-        The extra of lipyomo that installs it.
-    purpose : str
-        What it is needed for.
-    """
-
-    def __init__(self, package: str, extra: str, purpose: str) -> None:
-        self.package = package
-        self.extra = extra
-        super().__init__(
-            f"{purpose} needs the package '{package}', which is not installed."
-            f"  Remedy: pip install 'lipyomo[{extra}]'"
-        )
+    """An optional package is not installed; the message has the command that installs it."""
 
 
 class PlatformError(LipyomoError):

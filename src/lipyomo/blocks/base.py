@@ -393,14 +393,7 @@ def _take_arguments(component: Any, data: Any, names: set[str]) -> None:
         return CustomBlock.__new__(cls, *(() if builds(arguments, options) else arguments))
 
     def initialise(self: Any, *arguments: Any, **options: Any) -> None:
-        built = builds(arguments, options)
-        if "rule" in options if built else names & set(options):
-            raise ProblemError(
-                "a block is constructed of what it is about, or with an index and rule=.  Remedy: "
-                "one of both; rule= is a function of the block and its key that calls "
-                "build_formulation"
-            )
-        if not built:
+        if not builds(arguments, options):
             CustomBlock.__init__(self, *arguments, **options)
             return
         own = {name: options.pop(name) for name in ("name", "doc") if name in options}

@@ -74,10 +74,10 @@ def network_block_of(
         if kind is ReluNetworkBlockData:
             given["values"] = values
         base = block._make_part("net", kind, **given)
-    elif smooth and isinstance(network, SmoothNetworkBlockData):
-        base = built_block(network, SmoothNetworkBlockData, inputs, options)
     else:
-        base = built_block(network, ReluNetworkBlockData, inputs, options)
+        curved = smooth and isinstance(network, SmoothNetworkBlockData)
+        kind = SmoothNetworkBlockData if curved else ReluNetworkBlockData
+        base = built_block(network, kind, inputs, options)
     block._rely_on_block(base)
     return base
 

@@ -147,7 +147,8 @@ class ForwardBlockData(FormulationBlockData):
         y = add_variables(block, "output", own.tolist(), least[own], most[own])
         out = dict(zip(own.tolist(), y, strict=True))
         units = OpenUnits(layer, free, z, [out[k] for k in free], low, high, self.groups)
-        UNIT_TIES[self.formulation](block, units)
+        if free:
+            UNIT_TIES[self.formulation](block, units)
         self._add_curves(block, layer, z, out, (low, high))
         terms = []
         expressions = declared(block, "activation", pyo.Expression, range(layer.units))

@@ -228,7 +228,7 @@ def _level(band: Segment) -> Segment:
 
 
 def add_bands(
-    block: object, z: dict[int, object], y: dict[int, object], segments: dict[int, list[Segment]]
+    block: Any, z: dict[int, Any], y: dict[int, Any], segments: dict[int, list[Segment]]
 ) -> None:
     """Declare rows that keep each unit's output y in the bands over its segments.
 
@@ -255,7 +255,6 @@ def add_bands(
     for pair, part, b, segment in zip(pairs, parts, chosen, flat, strict=True):
         from_.at_least(pair, [1.0, -segment.low], [part, b], 0.0)
         to.at_most(pair, [1.0, -segment.high], [part, b], 0.0)
-    binary, piece = dict(zip(pairs, chosen, strict=True)), dict(zip(pairs, parts, strict=True))
     one, whole = Rows(block, "one_segment", several), Rows(block, "whole", several)
     above, below = Rows(block, "band_above", keys), Rows(block, "band_below", keys)
     for k in keys:
@@ -265,8 +264,8 @@ def add_bands(
             above.at_most(k, [1.0, -only.slope], [y[k], z[k]], only.above)
             below.at_least(k, [1.0, -only.slope], [y[k], z[k]], only.below)
             continue
-        bs = [binary[k, j] for j in range(len(own))]
-        zs = [piece[k, j] for j in range(len(own))]
+        bs = [block.segment[k, j] for j in range(len(own))]
+        zs = [block.part[k, j] for j in range(len(own))]
         one.equal(k, [1.0] * len(own), bs, 1.0)
         whole.equal(k, [1.0, *[-1.0] * len(own)], [z[k], *zs], 0.0)
         slopes = [-segment.slope for segment in own]

@@ -97,14 +97,12 @@ class Certain:
     ----------
     phases : int8 array, shape (n,)
         Phases that hold for every position of the box.
-    tracked : list of int
-        Units with binaries.
     on, off : dict
-        Their binaries: 1 only if the unit has its right-hand (left-hand) slope on the whole box.
+        Binaries of some units: 1 only if the unit has its right-hand (left-hand) slope on the whole
+        box.
     """
 
     phases: np.ndarray
-    tracked: list[int]
     on: dict[int, Any]
     off: dict[int, Any]
 
@@ -135,20 +133,30 @@ def through_units(
     z = before.map(layer.weight, layer.bias)
     (phases,) = decide((known,), [z.least], [z.most])
     p, q = _declared(block, layer, phases, z)
-    keys = [k for k in np.flatnonzero(phases == OPEN).tolist() if _plain(layer, k)]
-    found = Certain(phases, keys, *_binaries(block, keys, p, q, z, margin))
+    # Binaries certify one slope on the whole box, of convex nondecreasing units: ReLU, LeakyReLU.
+    convex = (layer.left >= 0.0) & (layer.left < layer.right)
+    keys = np.flatnonzero((phases == OPEN) & convex).tolist()
+    on = dict(zip(keys, add_variables(block, "on", keys, binary=True), strict=True))
+    off = dict(zip(keys, add_variables(block, "off", keys, binary=True), strict=True))
+    names = ("surely_on", "surely_off", "one_side")
+    surely_on, surely_off, one_side = (Rows(block, name, keys) for name in names)
+    for k in keys:
+        low, high = float(z.least[k]), float(z.most[k])
+        surely_on.at_least(k, [1.0, low - margin], [p[k], on[k]], low)
+        surely_off.at_most(k, [1.0, high + margin], [q[k], off[k]], high)
+        one_side.at_most(k, [1.0, 1.0], [on[k], off[k]], 1.0)
     ends = activated(layer, phases[None], z.least[None], z.most[None])
     after = Span(z.ends, ends[0][0], ends[1][0])
     own, lows, highs = _own_ends(block, "output", keys, after)
     for k, (h, g) in own.items():
         left, right = float(layer.left[k]), float(layer.right[k])
-        delta, on = right - left, found.on[k]
+        delta = right - left
         down, up = -delta * float(z.least[k]), delta * float(z.most[k])
-        lows.at_most((k, 0), [1.0, -left, -up], [h, p[k], on], 0.0)
-        lows.at_most((k, 1), [1.0, -right, down], [h, p[k], on], down)
+        lows.at_most((k, 0), [1.0, -left, -up], [h, p[k], on[k]], 0.0)
+        lows.at_most((k, 1), [1.0, -right, down], [h, p[k], on[k]], down)
         highs.at_least((k, 0), [1.0, -left], [g, q[k]], 0.0)
         highs.at_least((k, 1), [1.0, -right], [g, q[k]], 0.0)
-    return after.passed(_slopes(layer, phases), p, q, own), found
+    return after.passed(_slopes(layer, phases), p, q, own), Certain(phases, on, off)
 
 
 def through_slopes(block: Any, layer: Layer, arriving: Span, certain: Certain) -> Span:
@@ -161,7 +169,7 @@ def through_slopes(block: Any, layer: Layer, arriving: Span, certain: Certain) -
     t, top = _declared(block, layer, phases, arriving)
     ends = Switches.of(layer, phases[None]).range(least[None], most[None])
     after = Span(arriving.ends, ends[0][0], ends[1][0])
-    own, below, above = _own_ends(block, "passed", certain.tracked, after)
+    own, below, above = _own_ends(block, "passed", list(certain.on), after)
     for k, (s, big) in own.items():
         left, right = float(layer.left[k]), float(layer.right[k])
         delta = right - left
@@ -218,24 +226,3 @@ def _own_ends(
     sides = [(k, side) for k in keys for side in (0, 1)]
     below, above = (Rows(block, f"{name}_{where}", sides) for where in ("below", "above"))
     return dict(zip(keys, zip(low, high, strict=True), strict=True)), below, above
-
-
-def _plain(layer: Layer, k: int) -> bool:
-    """Return whether a unit is convex and nondecreasing: ReLU, LeakyReLU."""
-    return bool(0.0 <= layer.left[k] < layer.right[k])
-
-
-def _binaries(
-    block: Any, keys: list[int], p: dict[int, Any], q: dict[int, Any], z: Span, margin: float
-) -> tuple[dict[int, Any], dict[int, Any]]:
-    """Declare the binaries ``on`` and ``off``, which certify one slope on the whole box."""
-    on = dict(zip(keys, add_variables(block, "on", keys, binary=True), strict=True))
-    off = dict(zip(keys, add_variables(block, "off", keys, binary=True), strict=True))
-    names = ("surely_on", "surely_off", "one_side")
-    surely_on, surely_off, one_side = (Rows(block, name, keys) for name in names)
-    for k in keys:
-        low, high = float(z.least[k]), float(z.most[k])
-        surely_on.at_least(k, [1.0, low - margin], [p[k], on[k]], low)
-        surely_off.at_most(k, [1.0, high + margin], [q[k], off[k]], high)
-        one_side.at_most(k, [1.0, 1.0], [on[k], off[k]], 1.0)
-    return on, off

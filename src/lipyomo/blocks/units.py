@@ -44,6 +44,7 @@ class OpenUnits:
     ----------
     layer : Layer
     keys : list of int
+        At least one.
     z : dict
         Pre-activation variable of each unit.
     y : list of VarData
@@ -124,17 +125,14 @@ def tie_sides(block: Any, units: OpenUnits) -> None:
 def tie_sos1(block: Any, units: OpenUnits) -> None:
     """Add sides in a special ordered set of type 1, so that at most one is positive."""
     tie_sides(block, units)
-    if units.keys:  # Pyomo iterates over the sets before an empty index is constructed
-        pairs = {k: [(k, 0), (k, 1)] for k in units.keys}
-        sets = pyo.SOSConstraint(units.keys, var=block.side, index=pairs, sos=1)
-        block.add_component("exclusive", sets)
+    pairs = {k: [(k, 0), (k, 1)] for k in units.keys}
+    sets = pyo.SOSConstraint(units.keys, var=block.side, index=pairs, sos=1)
+    block.add_component("exclusive", sets)
 
 
 def tie_complementarity(block: Any, units: OpenUnits) -> None:
     """Add sides whose product is at most zero."""
     tie_sides(block, units)
-    if not units.keys:
-        return
     exclusive = pyo.Constraint(units.keys)
     block.add_component("exclusive", exclusive)
     for k in units.keys:
@@ -143,8 +141,6 @@ def tie_complementarity(block: Any, units: OpenUnits) -> None:
 
 def tie_gdp(block: Any, units: OpenUnits) -> None:
     """Add two disjuncts per unit: ``z >= 0, y = right z`` or ``z <= 0, y = left z``."""
-    if not units.keys:
-        return
     for name in ("on", "off"):
         declared(block, name, Disjunct, units.keys)
     sides = Disjunction(units.keys)
@@ -181,44 +177,32 @@ def terms_of(block: Any, k: int) -> tuple[list[float], list[Any], float]:
 
 def tie_partition(block: Any, units: OpenUnits) -> None:
     """Declare ``switch``, ``share[k, n]`` and their rows."""
-    switch = add_variables(block, "switch", units.keys, binary=True)
-    plans = {k: _grouped(*terms_of(block, k), units.groups) for k in units.keys}
-    pairs = [(k, n) for k, (groups, _) in plans.items() for n in range(len(groups))]
-    ends = {(k, n): _range(*plans[k][0][n]) for k, n in pairs}
+    add_variables(block, "switch", units.keys, binary=True)
+    plans = {k: _grouped(*terms_of(block, k)[:2], units.groups) for k in units.keys}
+    pairs = [(k, n) for k, groups in plans.items() for n in range(len(groups))]
+    ends = {(k, n): _range(*plans[k][n]) for k, n in pairs}
     lows = [min(ends[pair][0], 0.0) for pair in pairs]
     highs = [max(ends[pair][1], 0.0) for pair in pairs]
-    found = add_variables(block, "share", pairs, lows, highs)
-    share = dict(zip(pairs, found, strict=True))
+    add_variables(block, "share", pairs, lows, highs)
     names = ("share_low", "share_high", "rest_low", "rest_high")
     share_low, share_high, rest_low, rest_high = (Rows(block, name, pairs) for name in names)
-    on = dict(zip(units.keys, switch, strict=True))
     for k, n in pairs:
-        (coefs, variables), (low, high) = plans[k][0][n], ends[k, n]
-        s, a = share[k, n], on[k]
+        (coefs, variables), (low, high) = plans[k][n], ends[k, n]
+        s, a = block.share[k, n], block.switch[k]
         share_low.at_least((k, n), [1.0, low], [s, a], low)
         share_high.at_most((k, n), [1.0, high], [s, a], high)
         rest_low.at_least((k, n), [*coefs, -1.0, -low], [*variables, s, a], 0.0)
         rest_high.at_most((k, n), [*coefs, -1.0, -high], [*variables, s, a], 0.0)
-    _tie_outputs(block, units, plans, share, on)
-
-
-def _tie_outputs(
-    block: Any,
-    units: OpenUnits,
-    plans: dict[int, Any],
-    share: dict[tuple[int, int], Any],
-    on: dict[int, Any],
-) -> None:
-    """Add ``y = right z - (right - left) I`` and the bounds of both parts."""
-    names = ("joined", "left_high", "left_low", "right_low", "right_high")
+    # ``y = right z - (right - left) I`` and the bounds of both parts
     joined, left_high, left_low, right_low, right_high = (
-        Rows(block, name, units.keys) for name in names
+        Rows(block, name, units.keys)
+        for name in ("joined", "left_high", "left_low", "right_low", "right_high")
     )
     for k, out in zip(units.keys, units.y, strict=True):
-        groups, constant = plans[k]
+        constant = terms_of(block, k)[2]
         left, right = units.slopes(k)
-        delta, z, a = right - left, units.z[k], on[k]
-        shares = [share[k, n] for n in range(len(groups))]
+        delta, z, a = right - left, units.z[k], block.switch[k]
+        shares = [block.share[k, n] for n in range(len(plans[k]))]
         ones = [1.0] * len(shares)
         # The left part is sum(shares) + constant (1 - a).
         part, variables = [*ones, -constant], [*shares, a]
@@ -233,15 +217,12 @@ def _tie_outputs(
 
 
 def _grouped(
-    coefs: list[float], variables: list[Any], constant: float, count: int
-) -> tuple[list[tuple[list[float], list[Any]]], float]:
+    coefs: list[float], variables: list[Any], count: int
+) -> list[tuple[list[float], list[Any]]]:
     """Partition terms into `count` groups of equal size, by their coefficients."""
     order = np.argsort(coefs, kind="stable")
-    groups = []
-    for part in np.array_split(order, max(1, min(count, len(coefs)))):
-        picked = part.tolist()
-        groups.append(([coefs[i] for i in picked], [variables[i] for i in picked]))
-    return groups, constant
+    parts = [part.tolist() for part in np.array_split(order, max(1, min(count, len(coefs))))]
+    return [([coefs[i] for i in part], [variables[i] for i in part]) for part in parts]
 
 
 def ends_of_terms(w: FloatArray, variables: list[Any]) -> tuple[FloatArray, FloatArray]:

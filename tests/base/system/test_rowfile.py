@@ -161,7 +161,7 @@ def test_nothing_is_left_where_the_file_beside_cannot_be_written(tmp_path: Path)
 def test_rows_of_0_3_0_are_not_mixed_in(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text('# {"radius": 0.1, "network": "abc", "limit": 10.0}\nindex,value,note,limit\n')
-    with pytest.raises(LipyomoError, match="another version"):
+    with pytest.raises(LipyomoError, match="not rows of such a run"):
         opened(path)
 
 

@@ -55,4 +55,7 @@ def require(module: str, purpose: str) -> Any:
 
 def _missing(module: str, purpose: str) -> MissingExtra:
     package = module.partition(".")[0]
-    return MissingExtra(package, EXTRAS[package], purpose)
+    return MissingExtra(
+        f"{purpose} needs the package '{package}', which is not installed."
+        f"  Remedy: pip install 'lipyomo[{EXTRAS[package]}]'"
+    )

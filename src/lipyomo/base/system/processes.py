@@ -21,7 +21,6 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from subprocess import _args_from_interpreter_flags as _flags  # type: ignore[attr-defined]
 from types import TracebackType
 from typing import Any, BinaryIO, TypeAlias, TypeVar, cast
 
@@ -47,6 +46,9 @@ GRACE = 3.0
 its parent is gone."""
 
 _LENGTH = struct.Struct("<Q")
+
+_OPTIONS = vars(subprocess)["_args_from_interpreter_flags"]()
+"""This interpreter's options, as `multiprocessing` passes them on."""
 
 _START = (
     "import gc, sys; gc.disable(); sys.path[:] = sys.argv[2:]; "
@@ -98,7 +100,7 @@ class Interpreter:
             environment |= dict.fromkeys(names, str(threads))
         self._process = subprocess.Popen(
             # -P: the current folder is not imported from
-            [sys.executable, *_flags(), "-P", "-c", _START, str(os.getpid()), *import_path()],
+            [sys.executable, *_OPTIONS, "-P", "-c", _START, str(os.getpid()), *import_path()],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -185,18 +185,16 @@ class RowFile:
             theirs = {name: head.get(name) for name in self._head}
             found = {int(row["index"]): row for row in rows}
             self._twice = len(found) < len(rows)
-            if LIMIT in head:
-                _ = [_seconds(row) for row in rows]
+            _ = head[LIMIT], [_seconds(row) for row in rows]
         except (ValueError, KeyError, TypeError, AttributeError, OSError, csv.Error):
             raise LipyomoError(
                 f"{shown(self._path)} is not a file of such rows.  Remedy: give another name"
             ) from None
         changed = [name for name in theirs if name != LIMIT and theirs[name] != self._head[name]]
-        if changed or LIMIT not in head:
-            version = "" if LIMIT in head else ", by another version of lipyomo"
+        if changed:
             raise LipyomoError(
-                f"{shown(self._path)} holds rows of another run (other {', '.join(changed)}"
-                f"{version}).  Remedy: give another name, or delete it"
+                f"{shown(self._path)} holds rows of another run (other {', '.join(changed)}).  "
+                "Remedy: give another name, or delete it"
             )
         return found
 
