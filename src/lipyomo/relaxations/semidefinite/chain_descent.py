@@ -22,7 +22,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from lipyomo.base.arrays import FloatArray
 from lipyomo.relaxations.semidefinite.chain import Chain, ChainPoint
 from lipyomo.relaxations.semidefinite.chain_starts import start
-from lipyomo.relaxations.semidefinite.steps import Memory, stepped_until
+from lipyomo.relaxations.semidefinite.steps import Memory, Stepwise
 
 _FIRST = 0.03
 """First mu, relative to the one that would be central for the inputs alone: with .1 bounds fall
@@ -46,7 +46,7 @@ _MOST = 200
 
 
 @dataclass(frozen=True, eq=False)
-class ChainDescent:
+class ChainDescent(Stepwise):
     """State of the minimisation; immutable, so it can be resumed from any state.
 
     Attributes
@@ -56,39 +56,30 @@ class ChainDescent:
         Current iterate; None if no definite matrix was found.
     best : ChainPoint or None
         Iterate with the smallest bound so far.
-    done : bool
-        Whether the bound cannot be lowered further.
     tolerance : float
         Done once mu times the order is less than this share of tau.
     mu : float
         Weight of the barrier.
     prices : ndarray, shape (N,)
         Linear costs of the multipliers, in units of mu.
-    memory : Memory or None
-        Memory of the quasi-Newton steps; None once Newton steps have begun.
     merits : tuple of float
         The barrier function at the last quasi-Newton iterates.
     near : float
         Squared decrement, in units of mu, up to which a point counts as central.
     steps, newton : int
         Number of all steps, and of Newton steps.
-    seconds : float
-        Expected time of the next step; zero before the first of its kind.
     """
 
     chain: Chain
     point: ChainPoint | None
     best: ChainPoint | None
-    done: bool
     tolerance: float = 1e-3
     mu: float = 0.0
     prices: FloatArray = field(default_factory=lambda: np.zeros(0))
-    memory: Memory | None = None
     merits: tuple[float, ...] = ()
     near: float = 1.0
     steps: int = 0
     newton: int = 0
-    seconds: float = 0.0
 
     @classmethod
     def begun(
@@ -113,22 +104,12 @@ class ChainDescent:
             return cls(chain, None, None, done=True)
         mu = _FIRST * 0.25 * point.value**2 / chain.inputs
         prices = 1.0 / (_CAP * point.lam)
-        return cls(chain, point, point, False, tolerance, mu, prices, Memory())
+        return cls(chain, point, point, tolerance, mu, prices, memory=Memory())
 
     @property
     def value(self) -> float:
         """The smallest bound so far, in floating point."""
         return np.inf if self.best is None else self.best.value
-
-    @property
-    def approaching(self) -> bool:
-        """Whether the next step is a quasi-Newton step."""
-        return self.memory is not None
-
-    @property
-    def by_gradients(self) -> bool:
-        """Whether all steps are quasi-Newton steps, as the Hessian would be too large."""
-        return self.chain.order > SECOND_ORDER
 
     def lowered(
         self, target: float = 0.0, stop: Callable[[ChainDescent], bool] | None = None
@@ -138,15 +119,11 @@ class ChainDescent:
         def enough(now: ChainDescent) -> bool:
             return now.value <= target or (stop is not None and stop(now))
 
-        return stepped_until(self, enough)
+        return self.until(enough)
 
     def stepped(self) -> ChainDescent:
         """Take one step."""
         return self._stepped() if self.memory is None else self._approached(self.memory)
-
-    def timed(self, seconds: float) -> ChainDescent:
-        """Return the state with the expected time of the next step."""
-        return replace(self, seconds=seconds)
 
     def _approached(self, memory: Memory) -> ChainDescent:
         """Take a quasi-Newton step in the logarithms of lambda and of zeta's proportions."""
@@ -178,7 +155,7 @@ class ChainDescent:
 
     def _approached_all(self) -> ChainDescent:
         """End the quasi-Newton steps at this mu: go on to Newton steps, or to a smaller mu."""
-        if not self.by_gradients:
+        if self.chain.order <= SECOND_ORDER:  # a Hessian is not too large
             return replace(self, memory=None)
         assert self.point is not None
         if self.mu * self.chain.order < self.tolerance * self.point.tau:

@@ -25,7 +25,7 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.relaxations.semidefinite.ellipsoids import OVERFLOW
 from lipyomo.relaxations.semidefinite.kernel import Factor, Kernel, State, bound_of
 from lipyomo.relaxations.semidefinite.params import PARAMS
-from lipyomo.relaxations.semidefinite.steps import Memory, stepped_until
+from lipyomo.relaxations.semidefinite.steps import Memory, Stepwise
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,7 +222,7 @@ def refine(
 
 
 @dataclass(frozen=True, eq=False)
-class Descent:
+class Descent(Stepwise):
     """State of the minimisation from a start in closed form; immutable, so it can be resumed.
 
     Attributes
@@ -232,8 +232,6 @@ class Descent:
         Current iterate; None if no definite C was found.
     best : State or None
         State with the smallest bound so far.
-    done : bool
-        Whether the bound cannot be lowered further.
     tolerance : float
         Relative gain below which the descent is done.  The possible gain is extrapolated from the
         last two central points, assuming that the bound falls at least in proportion to mu.
@@ -243,22 +241,15 @@ class Descent:
         The bound at the last central point; infinite before the first.
     fallen : float
         Share by which mu was reduced after it.
-    memory : Memory or None
-        Memory of the quasi-Newton steps; None once Newton steps have begun.
-    seconds : float
-        Expected time of the next step, from previous ones of its kind; zero if unknown.
     """
 
     kernel: Kernel
     point: _Point | None
     best: State | None
-    done: bool
     tolerance: float = 1e-3
     mu: float = 0.0
     last: float = math.inf
     fallen: float = 1.0
-    memory: Memory | None = None
-    seconds: float = 0.0
 
     @classmethod
     def begun(
@@ -293,17 +284,7 @@ class Descent:
         y = best.multipliers
         point = _Point(kernel, y, best.factor, *kernel.terms(best.factor, y))
         mu = PARAMS.first_mu * (point.tau + point.quarter) / kernel.order
-        return cls(kernel, point, best, done=False, tolerance=tolerance, mu=mu, memory=Memory())
-
-    @property
-    def approaching(self) -> bool:
-        """Whether the next step is a quasi-Newton step."""
-        return self.memory is not None
-
-    @property
-    def centred(self) -> bool:
-        """Whether a central point was reached; from there on the bound falls slowly."""
-        return self.last < math.inf
+        return cls(kernel, point, best, tolerance, mu, memory=Memory())
 
     @property
     def value(self) -> float:
@@ -334,20 +315,17 @@ class Descent:
                 return True
             return stop is not None and stop(now)
 
-        return stepped_until(self, enough)
+        return self.until(enough)
 
     def stepped(self) -> Descent:
         """Take one step."""
         return self._approached() if self.approaching else self._stepped()
 
-    def timed(self, seconds: float) -> Descent:
-        """Return the state with the expected time of the next step."""
-        return replace(self, seconds=seconds)
-
     def _hopeless(self, target: float) -> bool:
         """Whether a central point has shown that the target is out of reach."""
         rest = self.mu * self.kernel.order
-        return self.centred and self.value - rest > target and rest < PARAMS.coarse * self.value
+        centred = self.last < math.inf
+        return centred and self.value - rest > target and rest < PARAMS.coarse * self.value
 
     def _at(self, point: _Point, iterations: int) -> Descent:
         """Move to another point, and update the best state."""

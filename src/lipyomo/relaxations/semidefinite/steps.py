@@ -8,8 +8,10 @@ than one.
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, Self, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -61,37 +63,41 @@ class Memory(NamedTuple):
         return self._replace(last=(step, gradient))
 
 
-class Stepped(Protocol):
-    """An immutable descent with two kinds of steps, of which the first one is faster."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Stepwise(ABC):
+    """An immutable descent with two kinds of steps: faster ones, as long as it has a memory.
 
-    @property
-    def done(self) -> bool:
-        """Whether the bound cannot be lowered further."""
+    Attributes
+    ----------
+    done : bool
+        Whether the bound cannot be lowered further.
+    memory : Memory or None
+        Memory of the quasi-Newton steps; None once Newton steps have begun.
+    seconds : float
+        Expected time of the next step, from previous ones of its kind; zero if unknown.
+    """
+
+    done: bool = False
+    memory: Memory | None = None
+    seconds: float = 0.0
 
     @property
     def approaching(self) -> bool:
-        """Whether the next step is one of the first kind."""
+        """Whether the next step is a quasi-Newton step."""
+        return self.memory is not None
 
-    @property
-    def seconds(self) -> float:
-        """Expected time of the next step; zero before the first one of its kind."""
-
+    @abstractmethod
     def stepped(self) -> Self:
         """Take one step."""
 
-    def timed(self, seconds: float) -> Self:
-        """Return the descent with the expected time of the next step."""
-
-
-D = TypeVar("D", bound=Stepped)
-
-
-def stepped_until(descent: D, enough: Callable[[D], Any]) -> D:
-    """Take steps until the descent is done or `enough`, called before each step, is true."""
-    while not descent.done and not enough(descent):
-        began = time.perf_counter()
-        then = descent.stepped()
-        # expect at least most of the time of the longest step so far
-        took = max(time.perf_counter() - began, 0.8 * descent.seconds)
-        descent = then.timed(took if then.approaching == descent.approaching else 0.0)
-    return descent
+    def until(self, enough: Callable[[Self], Any]) -> Self:
+        """Take steps until the descent is done or `enough`, called before each step, is true."""
+        descent = self
+        while not descent.done and not enough(descent):
+            began = time.perf_counter()
+            then = descent.stepped()
+            # expect at least most of the time of the longest step so far
+            took = max(time.perf_counter() - began, 0.8 * descent.seconds)
+            same = then.approaching == descent.approaching
+            descent = replace(then, seconds=took if same else 0.0)
+        return descent
