@@ -21,7 +21,7 @@ def kernel_of(seed: int) -> WideKernel:
     rows[5:, 17:] = 0.0
     objective = np.zeros(21)
     objective[17:] = rng.standard_normal(4)
-    return WideKernel(rows, objective, 12, direct=True)
+    return WideKernel(rows, objective, 12)
 
 
 @pytest.mark.parametrize("share", [0.1, 1e-3])

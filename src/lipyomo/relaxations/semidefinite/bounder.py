@@ -11,13 +11,12 @@ import numpy as np
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.problems.affine.system import FlatPhases, NodeForm, UnitSystem
 from lipyomo.problems.targets import Targets
-from lipyomo.relaxations.semidefinite.choice import Ball, kernel_for, shared_kernel, wide_kernel
+from lipyomo.relaxations.semidefinite.choice import Ball, kernel_for, wide_kernel
 from lipyomo.relaxations.semidefinite.descent import minimise
 from lipyomo.relaxations.semidefinite.kernel import Kernel, State
 from lipyomo.relaxations.semidefinite.params import PARAMS
 from lipyomo.relaxations.semidefinite.proportional import minimise_in_proportion
 from lipyomo.relaxations.semidefinite.prove import Exclusion, Prover
-from lipyomo.relaxations.semidefinite.shared import SharedKernel
 from lipyomo.relaxations.semidefinite.signs import in_free_inputs, joined_multipliers
 
 
@@ -141,20 +140,6 @@ class Bounder:
         if self.targets.whole_ball and objectives.any():
             return kernel_for(rows, objectives, inputs, euclidean, self._ball)
         return kernel_for(rows, objectives[max(row, 0)][None], inputs, euclidean)
-
-    def shared(self, form: NodeForm, targets: IntArray) -> SharedKernel | None:
-        """Return the kernel of several targets with the same multipliers.
-
-        None if there is only one target, or for targets of single inputs or of balls of
-        functionals.
-        """
-        whole = not self.targets.by_column and not self.targets.whole_ball
-        if targets.size < 2 or not whole:
-            return None
-        rows, objectives, inputs = self._narrowed(form)
-        objectives = objectives[self.targets.rows[targets]]
-        euclidean = self.targets.norm == "l2"
-        return shared_kernel(rows, objectives, inputs, euclidean)
 
     @cached_property
     def _span(self) -> FloatArray | None:

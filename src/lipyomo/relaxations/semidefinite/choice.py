@@ -23,13 +23,12 @@ from lipyomo.relaxations.semidefinite.dense import DenseKernel
 from lipyomo.relaxations.semidefinite.ellipsoids import closed_form_cost
 from lipyomo.relaxations.semidefinite.kernel import Kernel
 from lipyomo.relaxations.semidefinite.params import PARAMS
-from lipyomo.relaxations.semidefinite.shared import SharedKernel
 from lipyomo.relaxations.semidefinite.spectral import SpectralKernel
 from lipyomo.relaxations.semidefinite.wide import WideKernel
 
 Ball = Literal["vertices", "l2", "l1"]
 
-_CALLS = {"dense": 1e6, "direct": 6e6, "conjugate": 2e7}
+_CALLS = {"dense": 1e6, "wide": 6e6}
 """Overhead of the calls of a step on tiny matrices, in operations of equal time."""
 
 
@@ -53,10 +52,8 @@ def step_costs(
     cubes = 4.0 if not outputs and d > F else 6.0  # the inputs' block of an inverse is cheap
     costs = {"dense": cubes * n**3 + _CALLS["dense"]}
     if not outputs and not euclidean:
-        shared = 10.0 * d * F**2 + 6.0 * F**3
-        costs["direct"] = shared + 2.0 * d**2 * F + n**3 / 3.0 + _CALLS["direct"]
-        each = 4.0 * d * F**2 + 10.0 * d * F
-        costs["conjugate"] = shared + (PARAMS.krylov // 2 + 2) * each + _CALLS["conjugate"]
+        blocks = 10.0 * d * F**2 + 6.0 * F**3 + 2.0 * d**2 * F
+        costs["wide"] = blocks + n**3 / 3.0 + _CALLS["wide"]
     return costs
 
 
@@ -117,23 +114,13 @@ def kernel_for(
     return _single(rows, objectives[0], inputs, euclidean)
 
 
-def shared_kernel(
-    rows: FloatArray, objectives: FloatArray, inputs: int, euclidean: bool
-) -> SharedKernel:
-    """Return the cheapest kernel for functionals that share multipliers; see `kernel_for`."""
-    if euclidean and inputs > len(rows) + len(objectives):
-        rows, objectives, inputs = rotated(rows, objectives, inputs)
-    return SharedKernel(_single(rows, objectives[0], inputs, euclidean), objectives)
-
-
 def _single(
     rows: FloatArray, objective: FloatArray, inputs: int, euclidean: bool
 ) -> DenseKernel | WideKernel:
     costs = step_costs(inputs, len(rows), 0, euclidean)
-    name = min(costs, key=lambda kind: costs[kind])
-    if name == "dense":
+    if min(costs, key=lambda kind: costs[kind]) == "dense":
         return DenseKernel(rows, objective, inputs, euclidean)
-    return WideKernel(rows, objective, inputs, direct=name == "direct")
+    return WideKernel(rows, objective, inputs)
 
 
 def rotated(

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 from scipy.linalg.blas import dger
-from scipy.linalg.lapack import dpotrf, dpotri, dpotrs, dtrtrs
+from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.relaxations.semidefinite.ellipsoids import closed_form
@@ -24,7 +24,6 @@ from lipyomo.relaxations.semidefinite.kernel import (
     State,
     balance,
     bound_of,
-    longest_step,
     relative_drop,
 )
 
@@ -138,17 +137,6 @@ class Pencil:
         """Return the derivatives of logdet by y, given the inverse."""
         return np.asarray(np.einsum("ij,ij->j", inverse, self.basis))
 
-    def reach(self, factor: FloatArray, y: FloatArray, step: FloatArray) -> float:
-        """Estimate the largest t for which the matrix at ``y + t step`` is semidefinite."""
-        basis = self.basis
-
-        def product(v: FloatArray) -> FloatArray:
-            w, _ = dtrtrs(factor, v, lower=1, trans=1)
-            image = 0.5 * (basis @ (step * w) + step * (w @ basis))
-            return np.asarray(dtrtrs(factor, image, lower=1)[0])
-
-        return longest_step(product, len(y))
-
 
 def tangent_basis(rows: FloatArray, inputs: int) -> FloatArray:
     """Return the basis B: columns ``e_i`` of the inputs and ``e_k - U_k`` of the units."""
@@ -171,29 +159,18 @@ class DenseKernel:
         d.
     euclidean : bool
         Whether the ball of inputs is Euclidean (one zeta) or the cube (one zeta for each input).
-    pencil : Pencil, optional
-        The matrices C, if another kernel of the same form has them.
     """
 
     outputs = 0
     rank_one = True
 
     def __init__(
-        self,
-        rows: FloatArray,
-        objective: FloatArray,
-        inputs: int,
-        euclidean: bool,
-        pencil: Pencil | None = None,
+        self, rows: FloatArray, objective: FloatArray, inputs: int, euclidean: bool
     ) -> None:
         self.rows, self.inputs, self.euclidean = rows, inputs, euclidean
         self.order = rows.shape[1]
         self.objective, self._half = objective, 0.5 * objective
-        self._pencil = pencil or Pencil(tangent_basis(rows, inputs), plain=inputs)
-
-    def of(self, objective: FloatArray) -> DenseKernel:
-        """Return the kernel of another functional over the same form."""
-        return DenseKernel(self.rows, objective, self.inputs, self.euclidean, self._pencil)
+        self._pencil = Pencil(tangent_basis(rows, inputs), plain=inputs)
 
     def factor(self, y: FloatArray) -> Factor | None:
         """Return the Cholesky factor of C, or None if C is not positive definite."""
@@ -241,8 +218,7 @@ class DenseKernel:
     def slopes(self, factor: Factor, y: FloatArray, x: FloatArray, mu: float) -> FloatArray:
         """Return derivatives of the barrier function by the logarithms of the multipliers."""
         d, pencil = self.inputs, self._pencil
-        x = x.reshape(len(x), -1)
-        moments = (x * (pencil.basis.T @ x)).sum(axis=1)
+        moments = x * (pencil.basis.T @ x)
         found = -y * (moments + mu * pencil.slopes(pencil.inverse(factor)))
         if self.euclidean:
             return np.concatenate([[found[:d].sum() + y[0]], found[d:]])
@@ -254,10 +230,6 @@ class DenseKernel:
         if not self.euclidean:
             return step
         return np.concatenate([np.full(self.inputs, step[0]), step[1:]])
-
-    def reach(self, factor: Factor, y: FloatArray, step: FloatArray) -> float:
-        """Estimate the largest step length at which C is still semidefinite."""
-        return self._pencil.reach(factor, y, step)
 
     def state(
         self, factor: Factor, y: FloatArray, tau: float, quarter: float, x: FloatArray

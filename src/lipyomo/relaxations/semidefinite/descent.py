@@ -76,7 +76,7 @@ def _search(
     """Halve a step to ``along(length)`` until the barrier function decreases enough."""
     before = point.merit(mu)
     slack = 1e-12 * abs(before)
-    least = PARAMS.coarse * length
+    least = PARAMS.coarse**2 * length
     while length > least:
         found = _at(point.kernel, along(length))
         if found is not None and found.merit(mu) <= before - 0.1 * length * decrement + slack:
@@ -356,9 +356,7 @@ class Descent(Stepwise):
                 found, share = predicted
                 return replace(now, mu=(1.0 - share) * mu, fallen=share)._at(found, iteration)
         full = kernel.expand(step)
-        length = min(1.0, PARAMS.to_boundary * kernel.reach(point.factor, point.y, full))
-        along = _straight(point, full)
-        searched = _search(point, along, decrement, mu, length)
+        searched = _search(point, _straight(point, full), decrement, mu, 1.0)
         if searched is None:
             return replace(now, done=True)
         found, length = searched
@@ -388,10 +386,16 @@ class Descent(Stepwise):
         """Return a point on the tangent of the central path, and the share by which mu falls.
 
         The tangent starts at the end of a full Newton step if that is feasible, else at `point`.
+        None if even a tenth of it is not feasible.
         """
         kernel = self.kernel
         centre = _at(kernel, point.y + kernel.expand(step)) or point
         along = kernel.expand(self.mu * tangent)
-        share = PARAMS.to_boundary * min(kernel.reach(centre.factor, centre.y, along), 1.0)
+        share = 1.0
+        while _at(kernel, centre.y + share * along) is None:
+            share *= 0.75
+            if share < 0.1:
+                return None
+        share *= PARAMS.to_boundary
         found = _at(kernel, centre.y + share * along)
         return None if found is None else (found, share)

@@ -14,8 +14,7 @@ independently of how a kernel stores and factorises C:
 
 - `dense.DenseKernel`: C as a dense matrix, for tens of units;
 - `wide.WideKernel`: inputs eliminated, for many inputs or many units;
-- `spectral.SpectralKernel`: a whole ball of functionals;
-- `shared.SharedKernel`: several functionals with the same multipliers.
+- `spectral.SpectralKernel`: a whole ball of functionals.
 
 `choice.kernel_for` takes the one with the least predicted cost.
 """
@@ -29,7 +28,6 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.relaxations.semidefinite.params import PARAMS
 
 Factor: TypeAlias = Any
 """A kernel's factorisation of C."""
@@ -123,15 +121,11 @@ class Kernel(Protocol):
     def slopes(self, factor: Factor, y: FloatArray, x: FloatArray, mu: float) -> FloatArray:
         """Return derivatives of the barrier function by the logarithms of the multipliers.
 
-        They have the shape of a step and cost a fraction of `system`.  `x` is one primal, or
-        several as columns, whose moments are added up.
+        They have the shape of a step and cost a fraction of `system`.
         """
 
     def expand(self, step: FloatArray) -> FloatArray:
         """Expand a step with one zeta for a Euclidean ball to all multipliers."""
-
-    def reach(self, factor: Factor, y: FloatArray, step: FloatArray) -> float:
-        """Estimate the largest t at which ``C(y + t step)`` is still semidefinite."""
 
     def state(
         self, factor: Factor, y: FloatArray, tau: float, quarter: float, x: FloatArray
@@ -162,29 +156,3 @@ def relative_drop(removed: FloatArray, value: float) -> FloatArray:
     if value <= 0:
         return np.zeros_like(removed)
     return 1.0 - np.sqrt(np.maximum(1.0 - removed / (0.5 * value), 0.0))
-
-
-def longest_step(product: Callable[[FloatArray], FloatArray], size: int) -> float:
-    """Estimate the largest t with ``I + t A`` semidefinite, from a few Lanczos steps with A.
-
-    The estimate is slightly too large.
-    """
-    q = np.cos(np.arange(1.0, size + 1.0) ** 2)  # a vector without special directions
-    most = min(PARAMS.krylov, size)
-    basis = np.empty((most + 1, size))
-    basis[0] = q / np.sqrt(q @ q)
-    diagonal, off = [], []
-    for k in range(most):
-        image = product(basis[k])
-        diagonal.append(float(image @ basis[k]))
-        known = basis[: k + 1]
-        for _ in range(2):
-            image = image - known.T @ (known @ image)
-        length = math.sqrt(float(image @ image))
-        off.append(length)
-        if not length > 1e-10:
-            break
-        basis[k + 1] = image / length
-    ritz = np.diag(diagonal) + np.diag(off[: len(diagonal) - 1], 1)
-    least = float(np.linalg.eigvalsh(ritz, UPLO="U")[0])
-    return -1.0 / least if least < 0 else np.inf

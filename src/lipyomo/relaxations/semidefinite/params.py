@@ -17,14 +17,13 @@ class Params(NamedTuple):
         less, steps are damped; with more, nodes that stay open end with looser bounds.
     coarse : float
         Relative accuracy where little is needed.  A quasi-Newton step of a smaller gain is the last
-        one, and one that must be shortened below this share is given up.  A descent continues to
+        one, and one that must be shortened below its square is given up.  A descent continues to
         this accuracy even if its target is out of reach, since a tree inherits its multipliers.
         Points are central if the squared decrement (over mu) is less than this share of the order,
-        or than one.  Conjugate gradients stop at it, and moments that correct the proportions of
-        zeta are clipped to it and its inverse.
+        or than one.  Moments that correct the proportions of zeta are clipped to it and its
+        inverse.
     to_boundary : float
-        Largest share of the way to the boundary for a step, and largest reduction of mu at a
-        central point.
+        Largest reduction of mu at a central point, and the share of a feasible step to it.
     most_steps : int
         Limit of Newton steps of a descent, reached only if they do not converge.
     warm_central : float
@@ -44,12 +43,8 @@ class Params(NamedTuple):
         Factor by which a step must be cheaper with fixed proportions of zeta, as their bounds are
         looser (with four, networks of 80 inputs before 80 units have 1.2 times the nodes; with
         eight, some of 120 inputs take 1.2 times the time).
-    power : float
-        Exponent of the smooth maximum of several functionals' bounds (8 to 32 end within 1 %).
-    krylov : int
-        Lanczos steps to estimate the distance of the boundary, size of the memory of quasi-Newton
-        steps, and limit of conjugate gradient steps in a Newton step of a wide kernel, which
-        usually takes half as many.
+    memory : int
+        Size of the memory of quasi-Newton steps.
     shares : int
         Number of multipliers of a block tried in closed form: the midpoints of equal parts of the
         range that keeps C definite (eleven are 0 to 1.8 % tighter).
@@ -75,8 +70,7 @@ class Params(NamedTuple):
     out_of_reach: float = 1.1
     stretch: float = 1.05
     proportional: float = 6.0
-    power: float = 16.0
-    krylov: int = 20
+    memory: int = 20
     shares: int = 5
     usual_steps: int = 20
     single: int = 512

@@ -1,10 +1,8 @@
 """Semidefinite bounds of all targets over a whole domain: an anytime minimisation.
 
-First, one factorisation gives bounds of all targets in closed form.  Those above the cutoff are
-then lowered together, with the same multipliers for all
-(`lipyomo.relaxations.semidefinite.shared`).  After that the largest bound is lowered until another
-one is the largest, and so on.  Multipliers of one target prove bounds of all others at the cost of
-a solve.  Targets below the cutoff are not treated.
+First, one factorisation gives bounds of all targets in closed form.  Then the largest bound is
+lowered until another one is the largest, and so on.  Multipliers of one target prove bounds of all
+others at the cost of a solve.  Targets below the cutoff are not treated.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.base.clock import Clock, fits, pace
+from lipyomo.base.clock import Clock, pace
 from lipyomo.base.numerics.rounding import EXACT_TOLERANCE
 from lipyomo.base.system.processes import MOMENT
 from lipyomo.problems.affine.system import FlatPhases, NodeForm, UnitSystem
@@ -27,7 +25,7 @@ from lipyomo.problems.operator_norm import operator_norm
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.targets import Targets, targets_of
 from lipyomo.relaxations.cascade import Cascade
-from lipyomo.relaxations.semidefinite.bounder import Bounder, Minimum, shaped
+from lipyomo.relaxations.semidefinite.bounder import Bounder, Minimum
 from lipyomo.relaxations.semidefinite.choice import Ball, RootCost, root_cost, threads_for
 from lipyomo.relaxations.semidefinite.descent import Descent
 from lipyomo.relaxations.semidefinite.ellipsoids import (
@@ -92,10 +90,8 @@ class RootBounds:
         Multipliers in closed form, common to all targets, once computed.
     own : mapping of int to ClosedForm
         Closed forms of single functionals, by row.
-    shared : (ndarray, ndarray), optional
-        Multipliers zeta (of all inputs) and lambda from lowering all targets together.
-    asked_together : bool
-        Whether that was tried.
+    known : (ndarray, ndarray), optional
+        Multipliers zeta (of all inputs) and lambda to start all targets from instead.
     descents : mapping of int to Descent
         Descents of single targets so far.
     finished : frozenset of int
@@ -113,8 +109,7 @@ class RootBounds:
     tolerance: float = 1e-3
     closed: ClosedForm | None = None
     own: Mapping[int, ClosedForm] = field(default_factory=dict)
-    shared: tuple[FloatArray, FloatArray] | None = None
-    asked_together: bool = False
+    known: tuple[FloatArray, FloatArray] | None = None
     descents: Mapping[int, Descent] = field(default_factory=dict)
     finished: frozenset[int] = frozenset()
     stopped: bool = False
@@ -214,10 +209,7 @@ class RootBounds:
         report: Report | None = None,
         closed_only: bool = False,
     ) -> RootBounds:
-        """Bound all targets in closed form, and lower them together; parameters as for `run`.
-
-        Nothing is computed twice.
-        """
+        """Bound all targets in closed form, unless this is done; parameters as for `run`."""
         return _Lowering(cutoff, clock or Clock(), report or _unheard, closed_only).begun(self)
 
     def with_known(self, known: FloatArray) -> RootBounds:
@@ -283,7 +275,7 @@ class _Lowering(NamedTuple):
     closed_only: bool = False
 
     def run(self, root: RootBounds) -> RootBounds:
-        """Compute closed forms, lower all bounds together, then one after the other."""
+        """Compute closed forms, then lower one bound after the other."""
         root, cost, plan = self.begun(root), root.cost, self
         if not root.form.units.size or root.value <= self.cutoff or not cost.fits:
             return root
@@ -295,47 +287,19 @@ class _Lowering(NamedTuple):
             return plan._one_by_one(root)
 
     def begun(self, root: RootBounds) -> RootBounds:
-        """Compute closed forms, and lower all bounds together."""
+        """Compute closed forms."""
         cost, clock = root.cost, self.clock
         if not root.form.units.size:
             return root.with_reported(root.decided(), self.report)
         if root.value <= self.cutoff or not cost.fits:
             return root
         with threads_for(cost.step):
-            new = root.closed is None and root.shared is None
-            new = new and clock.fits(cost.closed + cost.proof, MOMENT)
-            root = root.in_closed_form(clock) if new else root
-            new = new and root.closed is not None
-            hurried = not self.closed_only and not fits(cost.step + 2.0 * cost.proof, clock.left)
-            if new and not hurried:
-                root = root.proved(0, root.closed_multipliers(), self.report)
-            if not self.closed_only:
-                root = self._together(root)
-            if new and hurried and root.shared is None:
-                root = root.proved(0, root.closed_multipliers(), self.report)
+            new = root.closed is None and root.known is None
+            if new and clock.fits(cost.closed + cost.proof, MOMENT):
+                root = root.in_closed_form(clock)
+                if root.closed is not None:
+                    root = root.proved(0, root.closed_multipliers(), self.report)
         return root
-
-    def _together(self, root: RootBounds) -> RootBounds:
-        """Lower all bounds above the cutoff by the same multipliers; done once."""
-        start, cost, clock = root.closed, root.cost, self.clock
-        if start is None or root.asked_together or not clock.fits(cost.approach + cost.proof):
-            return root
-        root = replace(root, asked_together=True)
-        questioned = np.flatnonzero(root.upper > self.cutoff)
-        kernel = root.bounder.shared(root.form, questioned)
-        if kernel is None:
-            return root
-        y = shaped(start.zeta, kernel.inputs, kernel.euclidean)
-        y = np.concatenate([y, start.lam])
-        begun = Descent.begun(kernel, root.tolerance, lambda: clock.expired, y)
-        descent = begun.lowered(stop=lambda now: not now.approaching or self._late(root, now))
-        if descent.best is None:
-            return root
-        zeta, lam = np.split(descent.best.multipliers, [kernel.inputs])
-        zeta = shaped(zeta, root.form.inputs, kernel.euclidean)
-        seconds = root.seconds._replace(approach=descent.seconds)
-        root = replace(root, shared=(zeta, lam), seconds=seconds)
-        return root.proved(int(questioned[0]), np.concatenate([zeta, lam]), self.report)
 
     def _one_by_one(self, root: RootBounds) -> RootBounds:
         """Lower the largest bound, one target after the other."""
@@ -371,7 +335,7 @@ class _Lowering(NamedTuple):
         """Start a descent from a closed form; None if there is no time for it and its proof."""
         cost, clock, own = root.cost, self.clock, root.own.get(int(root.targets.rows[target]))
         kernel = root.bounder.kernel(root.form, target)
-        known = root.shared or (None if own is None else (own.zeta, own.lam))
+        known = root.known or (None if own is None else (own.zeta, own.lam))
         if not clock.fits(cost.proof if known is not None else cost.closed + cost.proof):
             return None
         start = None if known is None else root.bounder.fitted(kernel, target, *known)

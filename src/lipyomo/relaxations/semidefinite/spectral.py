@@ -119,10 +119,6 @@ class SpectralKernel:
         """Repeat the shared entries of gamma and zeta."""
         return np.repeat(step, self._groups)
 
-    def reach(self, factor: Factor, y: FloatArray, step: FloatArray) -> float:
-        """Estimate the largest step length at which the joint matrix is still semidefinite."""
-        return self._pencil.reach(factor, y, step)
-
     def state(
         self, factor: Factor, y: FloatArray, tau: float, quarter: float, x: FloatArray
     ) -> State:

@@ -24,13 +24,10 @@ class Start:
         Its unstable units.
     multipliers : mapping of int to (ndarray, ndarray)
         Zeta (d,) and lambda (F,) by target.
-    shared : (ndarray, ndarray), optional
-        Zeta and lambda for all targets together.
     """
 
     units: IntArray
     multipliers: Mapping[int, tuple[FloatArray, FloatArray]]
-    shared: tuple[FloatArray, FloatArray] | None = None
 
     def fitted(self, lam: FloatArray, units: IntArray) -> FloatArray:
         """Convert lambda to other unstable units; new ones get the median."""
@@ -43,10 +40,7 @@ class Start:
         """Add an earlier start's multipliers for targets without any."""
         own = other.multipliers.items()
         known = {t: (zeta, other.fitted(lam, self.units)) for t, (zeta, lam) in own}
-        shared = self.shared
-        if shared is None and other.shared is not None:
-            shared = other.shared[0], other.fitted(other.shared[1], self.units)
-        return Start(self.units, known | dict(self.multipliers), shared)
+        return Start(self.units, known | dict(self.multipliers))
 
 
 def started(root: RootBounds, start: Start) -> RootBounds:
@@ -58,8 +52,6 @@ def started(root: RootBounds, start: Start) -> RootBounds:
     if not units.size or not root.cost.fits:
         return root
     best = math.inf
-    if start.shared is not None:
-        root = _started_together(root, start.shared[0], start.fitted(start.shared[1], units))
     for target, (zeta, lam) in start.multipliers.items():
         kernel = bounder.kernel(root.form, target)
         if kernel.outputs or zeta.size != root.form.inputs:
@@ -70,24 +62,10 @@ def started(root: RootBounds, start: Start) -> RootBounds:
         if found is None:
             continue
         root = root.proved(target, found)
-        if root.shared is None or root.upper[target] > best:
-            best, shared = float(root.upper[target]), (zeta * (found[0] / y[0]), lam)
-            root = replace(root, shared=shared, asked_together=True)
+        if root.known is None or root.upper[target] > best:
+            best, known = float(root.upper[target]), (zeta * (found[0] / y[0]), lam)
+            root = replace(root, known=known)
     return root
-
-
-def _started_together(root: RootBounds, zeta: FloatArray, lam: FloatArray) -> RootBounds:
-    """Prove bounds of all targets by the shared multipliers, zeta enlarged until C is definite."""
-    kernel = root.bounder.shared(root.form, np.arange(root.targets.count))
-    if kernel is None or zeta.size != root.form.inputs:
-        return root
-    y = np.concatenate([shaped(zeta, kernel.inputs, kernel.euclidean), lam])
-    found = enlarged(y, kernel.inputs, kernel.factor, growth=1.05, tries=20)
-    if found is None:
-        return root
-    zeta = zeta * (found[0] / y[0])
-    root = replace(root, shared=(zeta, lam), asked_together=True)
-    return root.proved(0, np.concatenate([zeta, lam]))
 
 
 def start_of(root: RootBounds) -> Start:
@@ -101,4 +79,4 @@ def start_of(root: RootBounds) -> Start:
         zeta = shaped(best.multipliers[: kernel.inputs], inputs, kernel.euclidean)
         end = kernel.inputs + units.size
         found[target] = zeta, best.multipliers[kernel.inputs : end]
-    return Start(units, found, root.shared)
+    return Start(units, found)

@@ -42,7 +42,7 @@ class Memory(NamedTuple):
         # no update either if the square of the change underflows
         if not (size > 0.0 and curvature > 1e-10 * float(np.linalg.norm(step)) * size):
             return self._replace(last=None)
-        return Memory((*self.steps, (step, change, curvature))[-PARAMS.krylov :])
+        return Memory((*self.steps, (step, change, curvature))[-PARAMS.memory :])
 
     def direction(self, gradient: FloatArray) -> tuple[FloatArray, float]:
         """Return a descent direction from a point with this gradient, and the longest step."""

@@ -12,13 +12,7 @@ With the Gram matrix ``N = U_v Z^{-1} U_v^T`` and ``Q = 1 - U_s - N diag(lambda)
 
     C^{-1} b = K^{-1} Q^T for the units,      b^T C^{-1} b = Q K^{-1} Q^T + N.
 
-It is solved in one of two ways, whichever is predicted to be cheaper:
-
-- `direct`: formed and factorised, (d + F)^3 / 3, in single precision if it is large;
-- `conjugate`: its block in zeta is a diagonal plus ``2 X W W^T X`` (X = diag of the primal v) plus
-  the elementwise square of ``mu^{1/2} W W^T``.  The first two are inverted exactly by Woodbury's
-  formula and precondition conjugate gradients, to which the third is applied as
-  ``diag(W (W^T diag(p) W) W^T)``: O(d F^2) per iteration, without any d x d matrix.
+It is factorised, (d + F)^3 / 3, in single precision if it is large.
 """
 
 from __future__ import annotations
@@ -39,7 +33,6 @@ from lipyomo.relaxations.semidefinite.kernel import (
     State,
     balance,
     bound_of,
-    longest_step,
     relative_drop,
 )
 from lipyomo.relaxations.semidefinite.params import PARAMS
@@ -99,31 +92,19 @@ class WideKernel:
     objective : ndarray, shape (d + F,)
     inputs : int
         d.
-    direct : bool, optional
-        Whether Newton systems are solved directly, else by conjugate gradients.
     """
 
     outputs = 0
     euclidean = False
     rank_one = True
 
-    def __init__(
-        self,
-        rows: FloatArray,
-        objective: FloatArray,
-        inputs: int,
-        direct: bool = False,
-    ) -> None:
-        self.rows, self.inputs, self.order = rows, inputs, rows.shape[1]
-        self.objective, self._direct = objective, direct
+    def __init__(self, rows: FloatArray, objective: FloatArray, inputs: int) -> None:
+        self.rows, self.objective = rows, objective
+        self.inputs, self.order = inputs, rows.shape[1]
         self._rows_inputs = np.ascontiguousarray(rows[:, :inputs])
         self._columns = np.ascontiguousarray(rows[:, :inputs].T)
         self._triangle = np.eye(len(rows)) - rows[:, inputs:]
         self._c_inputs, self._c_units = objective[:inputs], objective[inputs:]
-
-    def of(self, objective: FloatArray) -> WideKernel:
-        """Return the kernel of another functional over the same form."""
-        return WideKernel(self.rows, objective, self.inputs, self._direct)
 
     def coupling(self, y: FloatArray) -> FloatArray:
         """Return E, shape (d, F)."""
@@ -173,29 +154,6 @@ class WideKernel:
         """Return the step itself, as all zeta are independent."""
         return step
 
-    def reach(self, factor: Factor, y: FloatArray, step: FloatArray) -> float:
-        """Estimate the largest step length at which C is still semidefinite."""
-        d, triangle, lower = self.inputs, self._triangle, factor.lower
-        root, lam = np.sqrt(y[:d]), y[d:]
-        d_zeta, d_lam = step[:d], step[d:]
-
-        def product(v: FloatArray) -> FloatArray:
-            units, _ = dtrtrs(lower, v[d:], lower=1, trans=1)
-            switched = d_lam * units
-            along = self._columns @ (lam * units)
-            inputs = (v[:d] + 0.5 * along / root) / root
-            first = (d_zeta * inputs - 0.5 * (self._columns @ switched)) / root
-            slack = triangle @ units - self._rows_inputs @ inputs
-            second = d_lam * slack + switched @ triangle
-            second += lam * (self._rows_inputs @ (first / root))
-            second *= 0.5
-            rest, _ = dtrtrs(lower, second, lower=1)
-            return np.concatenate([first, rest])
-
-        shrinking = np.flatnonzero(step < 0)
-        simple = float((-y[shrinking] / step[shrinking]).min(initial=np.inf))
-        return min(simple, longest_step(product, self.order))
-
     def _blocks(
         self,
         factor: _Factor,
@@ -224,8 +182,7 @@ class WideKernel:
         With ``C^{-1} + x x^T / mu`` in place of ``C^{-1}`` the products of its entries include the
         second derivatives of `quarter` and a rank-one matrix, which is subtracted again.
         """
-        large = self._direct and self.order >= PARAMS.single
-        if large and fits_single(y):
+        if self.order >= PARAMS.single and fits_single(y):
             found = self._system_in_single(factor, y, x, mu)
             if found is not None:
                 return found
@@ -234,10 +191,9 @@ class WideKernel:
         squares, both = np.square(x_inputs), states * slack
         plain = np.concatenate([1.0 - squares, -both])
         units = -parts.B_units.diagonal()
-        if self._direct:
-            inner = parts.A @ parts.half.T
-            inner.flat[:: d + 1] += 1.0 / y[:d]
-            inputs = -inner.diagonal()
+        inner = parts.A @ parts.half.T
+        inner.flat[:: d + 1] += 1.0 / y[:d]
+        inputs = -inner.diagonal()
         for matrix, left, right in (
             (parts.K_inverse, states, states),
             (parts.B_units, states, slack),
@@ -253,9 +209,6 @@ class WideKernel:
         H_mixed = np.multiply(parts.A, parts.B_inputs, out=parts.B_inputs)
         H_mixed *= mu
         add_outer(H_mixed, -squares, both / mu)
-        if not self._direct:
-            equations = _Conjugate(factor, parts.half, y[:d], x_inputs, mu, H_units, H_mixed)
-            return equations.system(plain, np.concatenate([-equations.variance, units]))
         add_outer(inner, x_inputs, x_inputs / mu)
         corner = np.square(inner, out=inner)
         corner *= mu
@@ -288,9 +241,8 @@ class WideKernel:
         inverse = inverse_of(factor.lower)
         units = np.einsum("ij,ij->i", inverse, self._triangle)
         units -= 0.5 * (np.einsum("ij,ij,j->i", inverse, factor.gram, lam))
-        x = x.reshape(len(x), -1)
         slack = self._triangle @ x[d:] - self._rows_inputs @ x[:d]
-        moments = np.concatenate([np.square(x[:d]), x[d:] * slack]).sum(axis=1)
+        moments = np.concatenate([np.square(x[:d]), x[d:] * slack])
         found = -y * (moments + mu * np.concatenate([variance, units]))
         found[:d] += y[:d]
         return np.asarray(found)
@@ -309,111 +261,3 @@ class WideKernel:
         off = np.square(state.primal[self.inputs :]) / np.diagonal(parts.K_inverse)
         on = np.square(parts.slack) / np.diagonal(parts.BB)
         return relative_drop(off, state.value), relative_drop(on, state.value)
-
-
-class _Conjugate:
-    """Newton systems solved by preconditioned conjugate gradients."""
-
-    def __init__(
-        self,
-        factor: _Factor,
-        half: FloatArray,
-        zeta: FloatArray,
-        x: FloatArray,
-        mu: float,
-        H_units: FloatArray,
-        H_mixed: FloatArray,
-    ) -> None:
-        self._d, self._mu, self._H_units, self._H_mixed = len(zeta), mu, H_units, H_mixed
-        self._W = dtrtrs(factor.lower, half.T, lower=1)[0].T
-        one_over = 1.0 / zeta
-        lengths = np.square(self._W).sum(axis=1)
-        self.variance = one_over + lengths
-        self._plain = 2.0 * x**2 * one_over + mu * one_over * (one_over + 2.0 * lengths)
-        self._squares = lengths**2
-        self._Q = np.sqrt(2.0) * x[:, None] * self._W
-
-    def _apply(self, p: FloatArray) -> FloatArray:
-        """Return the Hessian times `p`."""
-        W, Q = self._W, self._Q
-        p_inputs, p_units = p[: self._d], p[self._d :]
-        inner = (W.T * p_inputs) @ W
-        inputs = (
-            self._plain * p_inputs
-            + Q @ (Q.T @ p_inputs)
-            + self._mu * ((W @ inner) * W).sum(axis=1)
-            + self._H_mixed @ p_units
-        )
-        return np.concatenate([inputs, self._H_mixed.T @ p_inputs + self._H_units @ p_units])
-
-    def _preconditioner(self) -> Callable[[FloatArray], FloatArray] | None:
-        """Return the inverse of the Hessian with its squared part replaced by a diagonal.
-
-        The diagonal of that part is the best approximation; its row sums, tried next, always give a
-        positive definite matrix.
-        """
-        row_sums = ((self._W @ (self._W.T @ self._W)) * self._W).sum(axis=1)
-        identity = np.eye(self._Q.shape[1])
-        for squared in (self._squares, row_sums):
-            D = self._plain + self._mu * squared
-            scaled = self._Q / D[:, None]
-            try:
-                inner = np.asarray(np.linalg.cholesky(identity + self._Q.T @ scaled))
-                mixed = self._woodbury(self._H_mixed, D, scaled, inner)
-                schur = self._H_units - self._H_mixed.T @ mixed
-                schur[np.diag_indices_from(schur)] += 1e-12 * np.diagonal(self._H_units)
-                lower = np.asarray(np.linalg.cholesky(schur))
-            except np.linalg.LinAlgError:
-                continue
-
-            def solve(
-                r: FloatArray,
-                D: FloatArray = D,
-                scaled: FloatArray = scaled,
-                inner: FloatArray = inner,
-                mixed: FloatArray = mixed,
-                lower: FloatArray = lower,
-            ) -> FloatArray:
-                first = self._woodbury(r[: self._d], D, scaled, inner)
-                rest = r[self._d :] - self._H_mixed.T @ first
-                units, _ = dpotrs(lower, rest, lower=1)
-                return np.concatenate([first - mixed @ units, units])
-
-            return solve
-        return None
-
-    def _woodbury(
-        self, right: FloatArray, D: FloatArray, scaled: FloatArray, inner: FloatArray
-    ) -> FloatArray:
-        """Return ``(diag(D) + Q Q^T)^{-1} right``."""
-        plain = right / (D[:, None] if right.ndim == 2 else D)
-        small, _ = dpotrs(inner, self._Q.T @ plain, lower=1)
-        return np.asarray(plain - scaled @ small)
-
-    def system(self, plain: FloatArray, barrier: FloatArray) -> NewtonSystem | None:
-        """Return the Newton system; None if there is no preconditioner."""
-        precondition = self._preconditioner()
-        if precondition is None:
-            return None
-
-        def solve(right: FloatArray) -> FloatArray:
-            residual, x = right, np.zeros_like(right)
-            z = precondition(residual)
-            p, size = z, float(residual @ z)
-            first = size
-            for _ in range(PARAMS.krylov):
-                product = self._apply(p)
-                curvature = float(p @ product)
-                if not curvature > 0:
-                    break
-                step = size / curvature
-                x = x + step * p
-                residual = residual - step * product
-                z = precondition(residual)
-                new = float(residual @ z)
-                if not new > PARAMS.coarse**2 * first:
-                    break
-                p, size = z + new / size * p, new
-            return x
-
-        return NewtonSystem(plain, barrier, solve)
