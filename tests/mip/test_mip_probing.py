@@ -9,8 +9,7 @@ import lipyomo
 from lipyomo import Box, LipschitzProblem, Status
 from lipyomo.base.clock import Clock
 from lipyomo.mip.cells import whole_cell
-from lipyomo.mip.probing import probed
-from lipyomo.mip.semidefinite import CellBounder
+from lipyomo.mip.probing import CellBounder, probed
 from lipyomo.networks.phases import LEFT, OPEN, RIGHT, flat
 from lipyomo.primal.heuristics.evaluate import point_norms
 from networks import random_network

@@ -1,9 +1,9 @@
 r"""Propagation of a derivative through a network: products of switches with bounded forms.
 
 An arriving derivative t (adjoint or tangent) leaves a unit as ``left t + (right - left) s`` with
-s = a t.  With t in [l1, u1] given a = 1 and in [l0, u0] given a = 0:
+s = a t.  With t in [l, u]:
 
-    l1 a <= s <= u1 a,    t - u0 (1 - a) <= s <= t - l0 (1 - a)       (LipMIP, eq. 73)
+    l a <= s <= u a,    t - u (1 - a) <= s <= t - l (1 - a)       (LipMIP, eq. 73)
 
 Stable units multiply by their slope, without ``switched`` variables and rows.
 """
@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from lipyomo.base.arguments import instance
+from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import ProblemError
 from lipyomo.blocks.assemble import add_equalities, add_layers, add_variables
 from lipyomo.blocks.labels import Labels
 from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.phases import LEFT, OPEN
-from lipyomo.relaxations.linear.limits import ArrivingBounds, ChainLimits
+from lipyomo.relaxations.linear.limits import ChainLimits
 from lipyomo.solvers.rows import Forms, Rows
 
 
@@ -74,7 +75,7 @@ def add_switched(
     phases: np.ndarray,
     switches: dict[int, Any],
     arriving: Forms,
-    bounds: ArrivingBounds,
+    bounds: tuple[FloatArray, FloatArray],
 ) -> Forms:
     """Multiply the derivatives that arrive at a layer's units by the units' slopes.
 
@@ -89,7 +90,8 @@ def add_switched(
         Binary variable of each unstable unit.
     arriving : Forms
         The n derivatives t, as forms.
-    bounds : ArrivingBounds
+    bounds : (ndarray, ndarray), shapes (n,)
+        Of these derivatives.
 
     Returns
     -------
@@ -102,12 +104,11 @@ def add_switched(
     fixed_slope = layer.slopes(phases != LEFT)
     needed = ~number & (open_ | (fixed_slope != 0.0))
     keys = np.flatnonzero(needed)
-    t = add_variables(block, "arriving", keys.tolist(), bounds.lower[keys], bounds.upper[keys])
+    t = add_variables(block, "arriving", keys.tolist(), bounds[0][keys], bounds[1][keys])
     add_equalities(block, "arriving_affine", keys.tolist(), t, arriving, keys)
     place = dict(zip(keys.tolist(), t, strict=True))
     product = np.flatnonzero(open_ & ~number)
-    low = np.minimum(bounds.on_lower, 0.0)[product]
-    high = np.maximum(bounds.on_upper, 0.0)[product]
+    low, high = np.minimum(bounds[0], 0.0)[product], np.maximum(bounds[1], 0.0)[product]
     s = add_variables(block, "switched", product.tolist(), low, high)
     _tie_products(block, product.tolist(), s, place, switches, bounds)
     made = dict(zip(product.tolist(), s, strict=True))
@@ -133,18 +134,17 @@ def _tie_products(
     s: list[Any],
     t: dict[int, Any],
     switches: dict[int, Any],
-    bounds: ArrivingBounds,
+    bounds: tuple[FloatArray, FloatArray],
 ) -> None:
     """Add the four rows of each product ``s = a t``."""
     upper, lower, below, above = (
         Rows(block, f"switched_{side}", keys) for side in ("upper", "lower", "below", "above")
     )
-    lows, highs = bounds.off_lower.tolist(), bounds.off_upper.tolist()
-    on_lows, on_highs = bounds.on_lower.tolist(), bounds.on_upper.tolist()
+    lows, highs = (end.tolist() for end in bounds)
     for k, product in zip(keys, s, strict=True):
         a = switches[k]
-        upper.at_most(k, [1.0, -on_highs[k]], [product, a], 0.0)
-        lower.at_least(k, [1.0, -on_lows[k]], [product, a], 0.0)
+        upper.at_most(k, [1.0, -highs[k]], [product, a], 0.0)
+        lower.at_least(k, [1.0, -lows[k]], [product, a], 0.0)
         triple = [product, t[k], a]
         below.at_most(k, [1.0, -1.0, -lows[k]], triple, -lows[k])
         above.at_least(k, [1.0, -1.0, -highs[k]], triple, -highs[k])

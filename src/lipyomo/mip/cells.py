@@ -27,7 +27,7 @@ from lipyomo.problems.settings import Relaxation
 from lipyomo.relaxations.linear import LayerBounds, preactivation_bounds
 from lipyomo.relaxations.linear.balls import DualBall, SingleFunctionals
 from lipyomo.relaxations.linear.gradient import gradient_ends
-from lipyomo.relaxations.linear.limits import ChainLimits, derivative_relaxation
+from lipyomo.relaxations.linear.limits import derivative_relaxation
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,6 @@ class Cell:
         Remaining vertices of the dual ball, if they are few.
     upper : float
         Upper bound of the operator norm in this cell.
-    limits : ChainLimits, optional
-        Bounds of the adjoints, if better ones than the cascade's are known.
     """
 
     domain: Domain
@@ -54,7 +52,6 @@ class Cell:
     norm: OutputNorm
     vertices: FloatArray | None
     upper: float
-    limits: ChainLimits | None = None
 
 
 def excluded(network: Network, bounds: LayerBounds, pattern: Pattern) -> bool:
@@ -63,6 +60,13 @@ def excluded(network: Network, bounds: LayerBounds, pattern: Pattern) -> bool:
         bool((layer.kinked & (phases != OPEN) & (on != (phases == RIGHT))).any())
         for layer, phases, on in zip(network.hidden, bounds.phases, pattern, strict=True)
     )
+
+
+def unstable_units(phases: tuple[np.ndarray, ...]) -> list[tuple[int, int]]:
+    """Return layer and index of each unstable unit."""
+    return [
+        (i, k) for i, layer in enumerate(phases) for k in np.flatnonzero(layer == OPEN).tolist()
+    ]
 
 
 def for_models(problem: LipschitzProblem) -> LipschitzProblem:

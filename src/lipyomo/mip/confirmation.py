@@ -13,8 +13,7 @@ import numpy as np
 
 from lipyomo.base.arrays import IntArray, Pattern
 from lipyomo.base.numerics.rounding import EQUAL
-from lipyomo.mip.cells import excluded
-from lipyomo.mip.semidefinite import unstable_units
+from lipyomo.mip.cells import excluded, unstable_units
 from lipyomo.networks.network import Network
 from lipyomo.primal.regions import examine
 from lipyomo.primal.regions.witness import attained, witness_near

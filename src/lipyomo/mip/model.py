@@ -44,7 +44,6 @@ class CellModel:
         self._network = network = problem.network
         self.encoding = encoding = encoding_of(problem, cell, formulation)
         measured, domain, self._unit = with_input_unit(network, cell.domain)
-        same = self._unit == 1.0  # limits of adjoints are those of the network as it was
         model = pyo.ConcreteModel(name="lipschitz")
         model.lipschitz = LipschitzBlock()
         model.lipschitz.build_formulation(
@@ -54,7 +53,6 @@ class CellModel:
             output_norm=cell.norm,
             encoding=encoding,
             bounds=cell.bounds,
-            limits=cell.limits if encoding == "adjoint" and same else None,
             # a cell may be thin where the domain is not
             wrt=range(network.input_dim) if problem.directions is None else None,
             directions=problem.directions,

@@ -7,14 +7,13 @@ import math
 from lipyomo.base.numerics.rounding import EQUAL, EXACT_TOLERANCE
 
 SHARE = 0.2
-"""Largest share of the time left for the first search, for partitioning the domain, and for each
-half of probing, since the rest is for models; also the time for checking a solver's claim, as a
-share of the solver's time."""
+"""Largest share of the time left for the first search, for partitioning the domain, and for
+probing, since the rest is for models; also the time for checking a solver's claim, as a share of
+the solver's time."""
 SECONDS = 20.0
-"""Time limit of the search, and of each half of probing, if that of the run is large."""
+"""Time limit of the search, and of probing, if that of the run is large."""
 ENOUGH_UNITS = 8
-"""Cells with no more unstable units are neither bisected nor probed by semidefinite bounds: a
-solver is faster."""
+"""Cells with no more unstable units are neither bisected nor probed: a solver is faster."""
 QUICK_NODES = 100
 """Node limit of the first model per unstable unit.  Trained networks of 20 to 60 units mostly need
 one to eighty; with more, some seconds are lost."""

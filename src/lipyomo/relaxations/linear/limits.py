@@ -1,4 +1,4 @@
-"""Bounds of adjoints or tangents, given each unit's side, for models of derivatives."""
+"""Bounds of adjoints or tangents, for models of derivatives."""
 
 from __future__ import annotations
 
@@ -23,66 +23,37 @@ from lipyomo.relaxations.linear.layers import LayerBounds
 
 
 @dataclass(frozen=True)
-class ArrivingBounds:
-    """Bounds of the derivatives that arrive at the units of one layer, shapes (n,).
-
-    Attributes
-    ----------
-    on_lower, on_upper : ndarray
-        Bounds given that the unit is on its right-hand slope.
-    off_lower, off_upper : ndarray
-        Bounds given that it is on its left-hand slope.
-    """
-
-    on_lower: FloatArray
-    on_upper: FloatArray
-    off_lower: FloatArray
-    off_upper: FloatArray
-
-    @property
-    def lower(self) -> FloatArray:
-        """Lower bounds that hold on either side."""
-        return np.minimum(self.on_lower, self.off_lower)
-
-    @property
-    def upper(self) -> FloatArray:
-        """Upper bounds that hold on either side."""
-        return np.maximum(self.on_upper, self.off_upper)
-
-
-@dataclass(frozen=True)
 class ChainLimits:
     """Bounds of all adjoints or tangents, as `adjoint_limits` and `tangent_limits` return them.
 
     Attributes
     ----------
-    layers : list of ArrivingBounds
-        One for each hidden layer.
+    layers : list of (ndarray, ndarray)
+        Lower and upper bounds (n,) of the derivatives that arrive at each hidden layer's units.
     end_lower, end_upper : ndarray
         Bounds of the gradient (d,) or of the derivative of the outputs (m,).
     """
 
-    layers: list[ArrivingBounds]
+    layers: list[tuple[FloatArray, FloatArray]]
     end_lower: FloatArray
     end_upper: FloatArray
 
     @classmethod
     def of(cls, bounds: DerivativeBounds, factor: float = 1.0) -> ChainLimits:
-        """Scale derivative bounds by `factor` >= 0, the same on both sides of each unit.
+        """Scale derivative bounds by `factor` >= 0.
 
         The result holds for a starting set `factor` times as large as that of `bounds`.
         """
-        ends = [
+        layers = [
             (factor * low, factor * high)
             for low, high in zip(bounds.lower, bounds.upper, strict=True)
         ]
-        layers = [ArrivingBounds(*pair, *pair) for pair in ends]
         return cls(layers, factor * bounds.end_lower, factor * bounds.end_upper)
 
     def check(self, layers: Sequence[Layer], end: int) -> None:
         """Raise `ProblemError` unless these are bounds for such layers and such an end."""
         sizes, units = (
-            [arriving.lower.size for arriving in self.layers],
+            [low.size for low, _ in self.layers],
             [layer.units for layer in layers],
         )
         if sizes != units or self.end_lower.size != end:
