@@ -10,16 +10,15 @@ start from its parent's multipliers costs a fraction of a millisecond.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 from scipy.linalg.blas import dger
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.relaxations.semidefinite.ellipsoids import closed_form
 from lipyomo.relaxations.semidefinite.kernel import (
     Factor,
+    Kernel,
     NewtonSystem,
     State,
     balance,
@@ -147,7 +146,7 @@ def tangent_basis(rows: FloatArray, inputs: int) -> FloatArray:
     return basis
 
 
-class DenseKernel:
+class DenseKernel(Kernel):
     """One objective over one node form.
 
     Parameters
@@ -161,15 +160,13 @@ class DenseKernel:
         Whether the ball of inputs is Euclidean (one zeta) or the cube (one zeta for each input).
     """
 
-    outputs = 0
-    rank_one = True
-
     def __init__(
         self, rows: FloatArray, objective: FloatArray, inputs: int, euclidean: bool
     ) -> None:
         self.rows, self.inputs, self.euclidean = rows, inputs, euclidean
         self.order = rows.shape[1]
-        self.objective, self._half = objective, 0.5 * objective
+        self.objective, self.objectives = objective, objective[None]
+        self._half = 0.5 * objective
         self._pencil = Pencil(tangent_basis(rows, inputs), plain=inputs)
 
     def factor(self, y: FloatArray) -> Factor | None:
@@ -186,12 +183,6 @@ class DenseKernel:
     def logdet(self, factor: Factor) -> float:
         """Return the log-determinant of C."""
         return 2.0 * float(np.log(factor.diagonal()).sum())
-
-    def start(self, stop: Callable[[], bool] | None = None) -> FloatArray | None:
-        """Return multipliers in closed form, zeta enlarged until C is definite."""
-        objective, euclidean = self.objective[None], self.euclidean
-        found = closed_form(self.rows, objective, self.inputs, euclidean, stop)
-        return None if found is None else found.definite(self.factor)
 
     def system(
         self, factor: Factor, y: FloatArray, x: FloatArray, mu: float
@@ -224,12 +215,6 @@ class DenseKernel:
             return np.concatenate([[found[:d].sum() + y[0]], found[d:]])
         found[:d] += y[:d]
         return np.asarray(found)
-
-    def expand(self, step: FloatArray) -> FloatArray:
-        """Expand a step with one zeta for a Euclidean ball to all multipliers."""
-        if not self.euclidean:
-            return step
-        return np.concatenate([np.full(self.inputs, step[0]), step[1:]])
 
     def state(
         self, factor: Factor, y: FloatArray, tau: float, quarter: float, x: FloatArray

@@ -1,4 +1,4 @@
-"""The kernel protocol: a family of matrices C, linear in the multipliers, and its operations.
+"""Kernels: a family of matrices C, linear in the multipliers, and its operations.
 
 With ``w = (v, s)`` and multipliers ``y = (zeta, lambda)`` the matrix
 
@@ -22,12 +22,14 @@ independently of how a kernel stores and factorises C:
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
+from lipyomo.relaxations.semidefinite.ellipsoids import closed_form
 
 Factor: TypeAlias = Any
 """A kernel's factorisation of C."""
@@ -77,13 +79,14 @@ class State(NamedTuple):
     iterations: int = 0
 
 
-class Kernel(Protocol):
+class Kernel(ABC):
     """A family of matrices C.
 
     Attributes
     ----------
     rows : ndarray, shape (F, d + F)
         Tangents U of the unstable units.
+    objectives : ndarray, shape (k, d + F)
     inputs, outputs : int
         d, and the number of multipliers gamma.
     euclidean : bool
@@ -95,29 +98,40 @@ class Kernel(Protocol):
     """
 
     rows: FloatArray
+    objectives: FloatArray
     inputs: int
-    outputs: int
-    euclidean: bool
     order: int
-    rank_one: bool
+    outputs = 0
+    euclidean = False
+    rank_one = True
 
+    @abstractmethod
     def factor(self, y: FloatArray) -> Factor | None:
         """Factorise C; None if it is not positive definite."""
 
+    @abstractmethod
     def terms(self, factor: Factor, y: FloatArray) -> tuple[FloatArray, float, float]:
         """Return the primal, tau, and quarter."""
 
+    @abstractmethod
     def logdet(self, factor: Factor) -> float:
         """Return the log-determinant of C."""
 
     def start(self, stop: Callable[[], bool] | None = None) -> FloatArray | None:
-        """Return first multipliers in closed form; None if none was found before `stop`."""
+        """Return first multipliers in closed form, zeta enlarged until C is definite.
 
+        None if none was found before `stop`.
+        """
+        found = closed_form(self.rows, self.objectives, self.inputs, self.euclidean, stop)
+        return None if found is None else found.definite(self.factor)
+
+    @abstractmethod
     def system(
         self, factor: Factor, y: FloatArray, x: FloatArray, mu: float
     ) -> NewtonSystem | None:
         """Return the Newton system; None if the Hessian is singular to working precision."""
 
+    @abstractmethod
     def slopes(self, factor: Factor, y: FloatArray, x: FloatArray, mu: float) -> FloatArray:
         """Return derivatives of the barrier function by the logarithms of the multipliers.
 
@@ -126,12 +140,17 @@ class Kernel(Protocol):
 
     def expand(self, step: FloatArray) -> FloatArray:
         """Expand a step with one zeta for a Euclidean ball to all multipliers."""
+        if not self.euclidean:
+            return step
+        return np.concatenate([np.full(self.inputs, step[0]), step[1:]])
 
+    @abstractmethod
     def state(
         self, factor: Factor, y: FloatArray, tau: float, quarter: float, x: FloatArray
     ) -> State:
         """Return the state at these multipliers, rescaled so that tau and quarter are equal."""
 
+    @abstractmethod
     def lookahead(self, state: State) -> tuple[FloatArray, FloatArray]:
         """Return relative drops of the bound if a unit is decided and the multipliers are kept.
 

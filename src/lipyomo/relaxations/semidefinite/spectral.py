@@ -27,7 +27,7 @@ from lipyomo.relaxations.semidefinite.ellipsoids import closed_form, enlarged
 from lipyomo.relaxations.semidefinite.kernel import Factor, NewtonSystem, State, balance, bound_of
 
 
-class SpectralKernel:
+class SpectralKernel(DenseKernel):
     """All functionals of a ball over one node form.
 
     The multipliers are ``(gamma, zeta, lambda)``, with m entries of gamma (equal ones for a
@@ -58,7 +58,7 @@ class SpectralKernel:
         m, size = len(objectives), rows.shape[1]
         self.rows, self.inputs, self.euclidean, self.outputs = rows, inputs, euclidean, m
         self.order = m + size
-        self._objectives, self._separate = objectives, separate
+        self.objectives, self._separate = objectives, separate
         basis, constant = np.eye(self.order), np.zeros((self.order, self.order))
         basis[m:, m:] = tangent_basis(rows, inputs)
         constant[:m, m:] = -0.5 * objectives
@@ -69,10 +69,6 @@ class SpectralKernel:
         self._costs[: len(costly)] = 1.0
         self._starts = np.concatenate([[0], np.cumsum(self._groups)[:-1]])
 
-    def factor(self, y: FloatArray) -> Factor | None:
-        """Return the Cholesky factor of the joint matrix, or None."""
-        return self._pencil.factor(y)
-
     def terms(self, factor: Factor, y: FloatArray) -> tuple[FloatArray, float, float]:
         """Return a zero primal, tau, and the cost of gamma."""
         gamma = y[: self.outputs]
@@ -81,13 +77,9 @@ class SpectralKernel:
         zeta = y[first : first + self.inputs]
         return np.zeros(self.order - first), float(zeta[0] if self.euclidean else zeta.sum()), cost
 
-    def logdet(self, factor: Factor) -> float:
-        """Return the log-determinant of the joint matrix."""
-        return 2.0 * float(np.log(factor.diagonal()).sum())
-
     def start(self, stop: Callable[[], bool] | None = None) -> FloatArray | None:
         """Return multipliers in closed form, gamma from the largest eigenvalue."""
-        found = closed_form(self.rows, self._objectives, self.inputs, self.euclidean, stop)
+        found = closed_form(self.rows, self.objectives, self.inputs, self.euclidean, stop)
         if found is None:
             return None
         top = 0.25 * float(np.linalg.eigvalsh(found.gram)[-1])
@@ -131,11 +123,11 @@ class SpectralKernel:
     def lookahead(self, state: State) -> tuple[FloatArray, FloatArray]:
         """Return the look-ahead of the worst functional."""
         y = state.multipliers[self.outputs :]
-        plain = DenseKernel(self.rows, self._objectives[0], self.inputs, self.euclidean)
+        plain = DenseKernel(self.rows, self.objectives[0], self.inputs, self.euclidean)
         factor = plain.factor(y)
         assert factor is not None
-        gram = self._objectives @ inverse_of(factor) @ self._objectives.T
-        worst = np.linalg.eigh(gram)[1][:, -1] @ self._objectives
+        gram = self.objectives @ inverse_of(factor) @ self.objectives.T
+        worst = np.linalg.eigh(gram)[1][:, -1] @ self.objectives
         scalar = DenseKernel(self.rows, worst, self.inputs, self.euclidean)
         x, tau, quarter = scalar.terms(factor, y)
         return scalar.lookahead(scalar.state(factor, y, tau, quarter, x))

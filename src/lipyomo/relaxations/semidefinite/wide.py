@@ -18,7 +18,6 @@ It is factorised, (d + F)^3 / 3, in single precision if it is large.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -26,9 +25,9 @@ from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.relaxations.semidefinite.dense import add_outer, inverse_of, solved_system
-from lipyomo.relaxations.semidefinite.ellipsoids import closed_form
 from lipyomo.relaxations.semidefinite.kernel import (
     Factor,
+    Kernel,
     NewtonSystem,
     State,
     balance,
@@ -82,7 +81,7 @@ class _Blocks(NamedTuple):
     slack: FloatArray
 
 
-class WideKernel:
+class WideKernel(Kernel):
     """One functional over the cube of directions, with the inputs eliminated.
 
     Parameters
@@ -94,12 +93,8 @@ class WideKernel:
         d.
     """
 
-    outputs = 0
-    euclidean = False
-    rank_one = True
-
     def __init__(self, rows: FloatArray, objective: FloatArray, inputs: int) -> None:
-        self.rows, self.objective = rows, objective
+        self.rows, self.objective, self.objectives = rows, objective, objective[None]
         self.inputs, self.order = inputs, rows.shape[1]
         self._rows_inputs = np.ascontiguousarray(rows[:, :inputs])
         self._columns = np.ascontiguousarray(rows[:, :inputs].T)
@@ -144,15 +139,6 @@ class WideKernel:
     def logdet(self, factor: Factor) -> float:
         """Return the log-determinant of C."""
         return float(factor.logdet)
-
-    def start(self, stop: Callable[[], bool] | None = None) -> FloatArray | None:
-        """Return multipliers in closed form, zeta enlarged until C is definite."""
-        found = closed_form(self.rows, self.objective[None], self.inputs, False, stop)
-        return None if found is None else found.definite(self.factor)
-
-    def expand(self, step: FloatArray) -> FloatArray:
-        """Return the step itself, as all zeta are independent."""
-        return step
 
     def _blocks(
         self,
