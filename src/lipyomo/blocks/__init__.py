@@ -18,7 +18,7 @@ from lipyomo.blocks.tangent import TangentBlock
 from lipyomo.blocks.upper import UpperLipschitzBlock
 from lipyomo.blocks.use import OneSidedWarning
 from lipyomo.networks.scaling import Scaling
-from lipyomo.relaxations.linear.limits import ChainLimits, adjoint_limits, tangent_limits
+from lipyomo.relaxations.linear.derivative import ChainLimits, adjoint_limits, tangent_limits
 
 __all__ = [
     "ChainLimits",

@@ -42,8 +42,8 @@ from lipyomo.blocks.smooth import SmoothNetworkBlockData
 from lipyomo.networks.network import Network
 from lipyomo.problems.directions import parse_directions
 from lipyomo.relaxations.linear.balls import InputBoxes
+from lipyomo.relaxations.linear.derivative import ChainLimits, adjoint_limits
 from lipyomo.relaxations.linear.layers import parts_of
-from lipyomo.relaxations.linear.limits import ChainLimits, adjoint_limits
 from lipyomo.relaxations.linear.relax import Switches
 from lipyomo.solvers.rows import Forms
 from lipyomo.solvers.variables import box_of, combination

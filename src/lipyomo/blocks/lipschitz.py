@@ -33,7 +33,7 @@ from lipyomo.networks.network import Network
 from lipyomo.problems.directions import parse_directions
 from lipyomo.problems.norms import DUAL, InputNorm, OutputNorm, output_norm_of
 from lipyomo.relaxations.linear import LayerBounds
-from lipyomo.relaxations.linear.limits import (
+from lipyomo.relaxations.linear.derivative import (
     ChainLimits,
     adjoint_limits,
     hull_of_functionals,

@@ -21,7 +21,7 @@ from lipyomo.blocks.assemble import add_equalities, add_layers, add_variables
 from lipyomo.blocks.labels import Labels
 from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.phases import LEFT, OPEN
-from lipyomo.relaxations.linear.limits import ChainLimits
+from lipyomo.relaxations.linear.derivative import ChainLimits
 from lipyomo.solvers.rows import Forms, Rows
 
 
@@ -63,7 +63,8 @@ def add_chain(
     forms = forms.map(weights[0])
     for i, weight in zip(order, weights[1:], strict=True):
         layer, switches = network.hidden[i], network_block.switches(i)
-        passed = add_switched(block.layer[i], layer, phases[i], switches, forms, limits.layers[i])
+        known = limits.lower[i], limits.upper[i]
+        passed = add_switched(block.layer[i], layer, phases[i], switches, forms, known)
         forms = passed.map(weight)
     ends = add_variables(block, name, labels, limits.end_lower, limits.end_upper)
     add_equalities(block, f"{name}_affine", labels, ends, forms)

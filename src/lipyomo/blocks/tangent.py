@@ -28,7 +28,7 @@ from lipyomo.blocks.labels import Labels, refer
 from lipyomo.blocks.passes import add_chain
 from lipyomo.problems.directions import parse_directions
 from lipyomo.problems.norms import InputNorm
-from lipyomo.relaxations.linear.limits import ChainLimits, tangent_limits
+from lipyomo.relaxations.linear.derivative import ChainLimits, tangent_limits
 from lipyomo.solvers.rows import Forms, Rows
 from lipyomo.solvers.variables import box_of
 

@@ -26,8 +26,8 @@ from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.settings import Relaxation
 from lipyomo.relaxations.linear import LayerBounds, preactivation_bounds
 from lipyomo.relaxations.linear.balls import DualBall, SingleFunctionals
+from lipyomo.relaxations.linear.derivative import derivative_relaxation
 from lipyomo.relaxations.linear.gradient import gradient_ends
-from lipyomo.relaxations.linear.limits import derivative_relaxation
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from lipyomo.problems.affine.system import FlatPhases, UnitSystem
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.targets import targets_of
 from lipyomo.relaxations.linear import LayerBounds, preactivation_bounds
-from lipyomo.relaxations.linear.limits import derivative_relaxation
+from lipyomo.relaxations.linear.derivative import derivative_relaxation
 from lipyomo.relaxations.semidefinite.bounder import Bounder
 from lipyomo.relaxations.semidefinite.choice import root_cost
 

@@ -28,7 +28,7 @@ from lipyomo.blocks import LipschitzBlock, ReluNetworkBlock, rebuild
 from lipyomo.methods import get_method
 from lipyomo.problems.run import Run
 from lipyomo.proofs import write_proof
-from lipyomo.relaxations.linear import adjoint_bounds, preactivation_bounds
+from lipyomo.relaxations.linear import adjoint_limits, preactivation_bounds
 from lipyomo_check import check_proof
 
 Entry = Callable[[Path], object]
@@ -71,7 +71,7 @@ def block(folder: Path) -> None:
 
 def bounds(folder: Path) -> None:
     deep = network((50, 400, 400, 400, 1))
-    adjoint_bounds(deep, preactivation_bounds(deep, Box(-1, 1, 50)), np.ones((1, 1)))
+    adjoint_limits(deep, preactivation_bounds(deep, Box(-1, 1, 50)), np.ones((1, 1)))
 
 
 def proof(folder: Path) -> None:

@@ -13,16 +13,18 @@ are linear, and the linear relaxation multiplies the exact matrices through them
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray, IntArray
+from lipyomo.base.errors import ProblemError
 from lipyomo.base.numerics.split import SplitMatrix, pull_back
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.phases import Phases
-from lipyomo.problems.norms import InputNorm, OutputNorm
+from lipyomo.problems.norms import ONE_BY_ONE, InputNorm, OutputNorm
 from lipyomo.relaxations.linear.balls import Ball, InputBall, functional_set
 from lipyomo.relaxations.linear.chain import AffineChain
 from lipyomo.relaxations.linear.layers import LayerBounds, PhaseBatch, parts_of
@@ -31,26 +33,32 @@ from lipyomo.relaxations.linear.relax import Switches, switch_lines
 DerivativeRelaxation = Literal["interval", "linear"]
 
 
-class DerivativeBounds(NamedTuple):
-    """Bounds of adjoints or tangents.
+@dataclass(frozen=True, eq=False)
+class ChainLimits:
+    """Bounds of all adjoints or tangents, as `adjoint_limits` and `tangent_limits` return them.
 
     Attributes
     ----------
     lower, upper : list of ndarray, shapes (n_i,)
         One pair for each hidden layer, before multiplication by D_i: the adjoint of its outputs
         h_i, or the tangent of its pre-activations z_i.
-    switched_lower, switched_upper : list of ndarray, shapes (n_i,)
-        After multiplication by D_i: the adjoint of z_i, or the tangent of h_i.
     end_lower, end_upper : ndarray
         The gradient (d,) for adjoints, the derivative of the outputs (m,) for tangents.
     """
 
     lower: list[FloatArray]
     upper: list[FloatArray]
-    switched_lower: list[FloatArray]
-    switched_upper: list[FloatArray]
     end_lower: FloatArray
     end_upper: FloatArray
+
+    def check(self, layers: Sequence[Layer], end: int) -> None:
+        """Raise `ProblemError` unless these are bounds for such layers and such an end."""
+        sizes, units = [low.size for low in self.lower], [layer.units for layer in layers]
+        if sizes != units or self.end_lower.size != end:
+            raise ProblemError(
+                f"limits: they are for layers of {sizes} units and {self.end_lower.size} ends, the "
+                f"network has {units} and {end}"
+            )
 
 
 class Way(NamedTuple):
@@ -99,8 +107,6 @@ class SwitchedBounds(NamedTuple):
 
     lower: list[FloatArray]
     upper: list[FloatArray]
-    switched_lower: list[FloatArray]
-    switched_upper: list[FloatArray]
     chain: AffineChain
     linear: bool = False
 
@@ -127,7 +133,8 @@ def bounds_along_chain(
         Polled between steps; once True, the remaining bounds are interval bounds.
     """
     chain = AffineChain(ball, stop)
-    found = SwitchedBounds([], [], [], [], chain)
+    found = SwitchedBounds([], [], chain)
+    down, up = np.zeros((2, 1, 0))
     linear = relaxation != "interval"
     for position, matrix in enumerate(way.matrices):
         if position and stop is not None and stop():
@@ -138,7 +145,7 @@ def bounds_along_chain(
         if position == 0:
             low, high = chain.range(np.arange(matrix.full.shape[0]))
         else:
-            low, high = matrix.range(found.switched_lower[-1], found.switched_upper[-1])
+            low, high = matrix.range(down, up)
             if linear:
                 pick = np.arange(low.shape[1])
                 if sparing:
@@ -150,8 +157,6 @@ def bounds_along_chain(
         if pair is None:
             break
         down, up = pair.range(low, high)
-        found.switched_lower.append(down)
-        found.switched_upper.append(up)
         if linear:
             pick = pair.members
             sides = (array[:, pick] for array in (low, high, pair.left, pair.right))
@@ -174,47 +179,65 @@ def refined(
     return low, high
 
 
+def derivative_relaxation(relaxation: str) -> DerivativeRelaxation:
+    """Return the relaxation of derivatives that goes with one of pre-activations."""
+    return "interval" if relaxation == "interval" else "linear"
+
+
 @with_one_blas_thread
-def adjoint_bounds(
+def adjoint_limits(
     network: Network,
-    bounds: LayerBounds,
+    known: LayerBounds,
     functionals: FloatArray | OutputNorm | Ball,
-    relaxation: DerivativeRelaxation = "linear",
-) -> DerivativeBounds:
+    relaxation: DerivativeRelaxation | None = None,
+) -> ChainLimits:
     """Bound the adjoints of every hidden layer and the gradient.
 
     Parameters
     ----------
     network : Network
-    bounds : LayerBounds
-        Bounds of the pre-activations; units that they leave open may be on either slope.
+    known : LayerBounds
+        Bounds of the pre-activations, such as ``m.net.layer_bounds`` of a `ReluNetworkBlock`; units
+        that they leave open may be on either slope.
     functionals : ndarray, shape (k, m) or (m,), OutputNorm or Ball
-        y ranges over the hull of these rows, over the dual ball of that norm, or over that set.
+        The functional lies in the hull of these rows, in the dual ball of that norm, or in that
+        set.
     relaxation : {'linear', 'interval'}, optional
-
-    Returns
-    -------
-    DerivativeBounds
+        By default the one that the pre-activation bounds were found with.
     """
-    way = Way.backwards(network, bounds.phases)
+    way = Way.backwards(network, known.phases)
     ball = functional_set(functionals, network.output_dim)
-    return _unbatched(bounds_along_chain(way, ball, relaxation), backwards=True)
+    found = bounds_along_chain(way, ball, relaxation or derivative_relaxation(known.relaxation))
+    lower, upper = ([ends[0] for ends in side] for side in (found.lower, found.upper))
+    return ChainLimits(lower[-2::-1], upper[-2::-1], lower[-1], upper[-1])
 
 
 @with_one_blas_thread
-def tangent_bounds(
+def tangent_limits(
     network: Network,
-    bounds: LayerBounds,
-    input_norm: InputNorm,
-    relaxation: DerivativeRelaxation = "linear",
-) -> DerivativeBounds:
-    """Bound the directional derivatives of every hidden layer and of the outputs.
+    known: LayerBounds,
+    norm: InputNorm,
+    factor: float = 1.0,
+    relaxation: DerivativeRelaxation | None = None,
+) -> ChainLimits:
+    """Bound the tangents for all directions of length at most `factor` in `norm`.
 
-    The direction v ranges over ``|v|_alpha <= 1`` in the norm `input_norm`; the other parameters
-    are those of `adjoint_bounds`.
+    The other parameters are those of `adjoint_limits`.
     """
-    way = Way.forwards(network, bounds.phases)
-    return _unbatched(bounds_along_chain(way, InputBall(input_norm), relaxation), backwards=False)
+    way, ball = Way.forwards(network, known.phases), InputBall(norm)
+    found = bounds_along_chain(way, ball, relaxation or derivative_relaxation(known.relaxation))
+    lower, upper = ([factor * ends[0] for ends in side] for side in (found.lower, found.upper))
+    return ChainLimits(lower[:-1], upper[:-1], lower[-1], upper[-1])
+
+
+def hull_of_functionals(norm: OutputNorm, m: int) -> FloatArray | OutputNorm:
+    """Return functionals that determine a norm: few vertices, one of each pair +-y, or the norm."""
+    vertices = norm.vertices(m)
+    if vertices is None or len(vertices) > ONE_BY_ONE:
+        return norm
+    if norm.kind in ("l1", "linf") or len(vertices) == 1:
+        return vertices
+    return norm if norm.kind == "cross" else np.asarray(vertices)
 
 
 def gradient_sizes(
@@ -252,20 +275,3 @@ def gradient_sizes(
             room = pull_back(np.maximum(np.abs(down), np.abs(up)), rough[i])
             low, high = low - room, high + room
     return np.maximum(np.abs(low), np.abs(high))
-
-
-def _unbatched(found: SwitchedBounds, backwards: bool) -> DerivativeBounds:
-    """Drop the batch axis and put the layers in forward order."""
-
-    def plain(arrays: list[FloatArray]) -> list[FloatArray]:
-        layers = [array[0] for array in arrays]
-        return layers[::-1] if backwards else layers
-
-    return DerivativeBounds(
-        plain(found.lower[:-1]),
-        plain(found.upper[:-1]),
-        plain(found.switched_lower),
-        plain(found.switched_upper),
-        found.lower[-1][0],
-        found.upper[-1][0],
-    )

@@ -57,37 +57,6 @@ def step_costs(
     return costs
 
 
-def seen_inputs(inputs: int, units: int, functionals: int, euclidean: bool) -> int:
-    """Return the number of inputs after a Euclidean ball is rotated to the span of all rows."""
-    return min(inputs, units + functionals) if euclidean else inputs
-
-
-def _predicted_seconds(
-    inputs: int,
-    units: int,
-    functionals: int = 1,
-    euclidean: bool = False,
-    ball: Ball = "vertices",
-    steps: int = PARAMS.usual_steps,
-) -> float:
-    """Predict the time to minimise the bound of one functional, or of a ball of them.
-
-    Parameters
-    ----------
-    inputs, units : int
-        d and F.
-    functionals : int, optional
-        Rows of the objective that are bounded together.
-    euclidean : bool, optional
-    ball : {'vertices', 'l2', 'l1'}, optional
-    steps : int, optional
-        Newton steps; by default the usual number from a closed-form start.
-    """
-    d = seen_inputs(inputs, units, functionals, euclidean)
-    outputs = 0 if ball == "vertices" else functionals
-    return steps * seconds_of(min(step_costs(d, units, outputs, euclidean).values()))
-
-
 def kernel_for(
     rows: FloatArray,
     objectives: FloatArray,
@@ -186,31 +155,18 @@ def root_cost(
     layers : sequence of int, optional
         Numbers of units by layer; by default all are in one layer.
     """
-    single, whole = targets.by_column, targets.whole_ball
-    functionals = len(targets.functionals) if whole else 1
-    euclidean = targets.norm == "l2" or single
-    ball: Ball = "l2" if whole else "vertices"
-    parts = (units,) if layers is None else tuple(layers)
-    return _cost(inputs, units, functionals, euclidean, single, ball, parts)
-
-
-@cache
-def _cost(
-    inputs: int,
-    units: int,
-    functionals: int,
-    euclidean: bool,
-    single: bool,
-    ball: Ball,
-    layers: tuple[int, ...],
-) -> RootCost:
-    """Compute `root_cost` from hashable arguments; cached, as every node calls it."""
-    d = 1 if single else inputs
-    closed = seconds_of(closed_form_cost(inputs, layers))
+    functionals = len(targets.functionals) if targets.whole_ball else 1
+    euclidean = targets.norm == "l2" or targets.by_column
+    closed = seconds_of(closed_form_cost(inputs, [units] if layers is None else layers))
     proof = seconds_of(4.0 * inputs * units**2 + 3.0 * units**3)
-    full = _predicted_seconds(d, units, functionals, euclidean, ball)
-    step = _predicted_seconds(d, units, functionals, euclidean, ball, steps=1)
-    size = 48.0 * (d + units + functionals) ** 2  # six matrices at a time
+    d = 1 if targets.by_column else inputs
+    # six matrices at a time
+    size = 48.0 * (d + units + functionals) ** 2
+    if euclidean:  # the ball is rotated to the span of all rows
+        d = min(d, units + functionals)
+    outputs = functionals if targets.whole_ball else 0
+    step = seconds_of(min(step_costs(d, units, outputs, euclidean).values()))
+    full = PARAMS.usual_steps * step
     return RootCost(closed, proof, step / PARAMS.newton, step, full, size)
 
 

@@ -7,7 +7,6 @@ others at the cost of a solve.  Targets below the cutoff are not treated.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -50,19 +49,6 @@ def semidefinite_targets(problem: LipschitzProblem) -> Targets:
     return targets_of(problem)
 
 
-class Seconds(NamedTuple):
-    """Measured seconds of the last proof, first step and Newton step; zero if there was none."""
-
-    proof: float = 0.0
-    approach: float = 0.0
-    step: float = 0.0
-
-    def after(self, descent: Descent) -> Seconds:
-        """Update by the expected time of a descent's next step."""
-        name = "approach" if descent.approaching else "step"
-        return self._replace(**{name: descent.seconds})
-
-
 Report = Callable[[float], object]
 
 
@@ -98,7 +84,6 @@ class RootBounds:
         Targets whose bounds cannot be lowered further.
     stopped : bool
         Whether there was no time for another step.
-    seconds : Seconds
     """
 
     bounder: Bounder
@@ -113,7 +98,6 @@ class RootBounds:
     descents: Mapping[int, Descent] = field(default_factory=dict)
     finished: frozenset[int] = frozenset()
     stopped: bool = False
-    seconds: Seconds = field(default_factory=Seconds)
 
     @classmethod
     def of(
@@ -203,14 +187,10 @@ class RootBounds:
         return _Lowering(cutoff, clock or Clock(), report or _unheard, closed_only).run(self)
 
     def begun(
-        self,
-        cutoff: float = 0.0,
-        clock: Clock | None = None,
-        report: Report | None = None,
-        closed_only: bool = False,
+        self, cutoff: float = 0.0, clock: Clock | None = None, report: Report | None = None
     ) -> RootBounds:
         """Bound all targets in closed form, unless this is done; parameters as for `run`."""
-        return _Lowering(cutoff, clock or Clock(), report or _unheard, closed_only).begun(self)
+        return _Lowering(cutoff, clock or Clock(), report or _unheard).begun(self)
 
     def with_known(self, known: FloatArray) -> RootBounds:
         """Intersect with upper bounds (T,) that were found elsewhere."""
@@ -225,10 +205,7 @@ class RootBounds:
 
     def proved(self, target: int, y: FloatArray, report: Report = _unheard) -> RootBounds:
         """Prove bounds of all targets by the multipliers of one of them."""
-        self.bounder.prover.sized(self.form)  # caches magnitudes, outside of the measured time
-        began = time.perf_counter()
-        root = self.with_reported(self.bounder.prover.all_bounds(self.form, target, y), report)
-        return replace(root, seconds=self.seconds._replace(proof=time.perf_counter() - began))
+        return self.with_reported(self.bounder.prover.all_bounds(self.form, target, y), report)
 
     def decided(self) -> FloatArray:
         """Return the targets' values if no unit is unstable, rounded upwards."""
@@ -318,8 +295,7 @@ class _Lowering(NamedTuple):
             if not self.closed_only:
                 late = partial(self._late, root)
                 descent = descent.lowered(self._aim(root, worst), late, patient=True)
-            seconds = root.seconds if self.closed_only else root.seconds.after(descent)
-            root = replace(root, descents={**root.descents, worst: descent}, seconds=seconds)
+            root = replace(root, descents={**root.descents, worst: descent})
             if descent.best is None:
                 done.add(worst)
                 continue
@@ -349,11 +325,9 @@ class _Lowering(NamedTuple):
 
     def _late(self, root: RootBounds, descent: Descent) -> bool:
         """Whether there is no time for a descent's next step and a proof; curtails the clock."""
-        near, cost, seconds = descent.approaching, root.cost, root.seconds
-        step = descent.seconds or (seconds.approach if near else seconds.step)
-        step = step or (cost.approach if near else cost.step) * pace()
-        proof = seconds.proof or cost.proof * pace()
-        late = self.clock.left <= 1.5 * step + proof
+        cost = root.cost
+        step = descent.seconds or (cost.approach if descent.approaching else cost.step) * pace()
+        late = self.clock.left <= 1.5 * step + cost.proof * pace()
         if late:
             self.clock.curtail()
         return late

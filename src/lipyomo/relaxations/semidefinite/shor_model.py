@@ -34,7 +34,7 @@ from lipyomo.networks.phases import OPEN
 from lipyomo.problems.affine.signal import FloatSignal, UnitMap
 from lipyomo.problems.affine.system import switched_sizes
 from lipyomo.problems.problem import LipschitzProblem
-from lipyomo.relaxations.linear import LayerBounds, tangent_bounds
+from lipyomo.relaxations.linear import LayerBounds, tangent_limits
 from lipyomo.relaxations.semidefinite.quadratic import QuadraticProgram
 from lipyomo.relaxations.semidefinite.quadratic_builder import ProgramBuilder
 
@@ -123,7 +123,7 @@ class ShorModel:
         self._made = ProgramBuilder(total, width - total)
         self._objective_mass = 0.0
         self._objective = np.zeros((total, total))
-        self._tangents = tangent_bounds(along, bounds, problem.norm)
+        self._tangents = tangent_limits(along, bounds, problem.norm, relaxation="linear")
         self._inputs()
         self._layers(functional)
 
