@@ -383,7 +383,7 @@ def test_without_time_for_a_step_every_target_has_its_own_closed_form() -> None:
     network = random_network(5, (6, 9, 9, 4))
     given = network, open_phases(network), "linf", "vertices", LinfOutput()
     root = root_of(*given)
-    together, own, free = root.begun(closed_only=True), root.run(closed_only=True), root.run()
+    together, own, free = root.begun(), root.run(closed_only=True), root.run()
     assert free.value < own.value <= together.value
     clock = Clock(60.0)
     short = replace(root, cost=root.cost._replace(approach=1e9, step=1e9)).run(clock=clock)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -88,8 +87,7 @@ class Bounder:
     ) -> None:
         self.targets, self._ball = targets, ball
         self._seen = system.starts[1] if system.depth else system.tangents.input_dim
-        self._given = system, targets, phases, ball, join
-        self.prover = Prover(*self._given)
+        self.prover = Prover(system, targets, phases, ball, join)
 
     @property
     def value_errors(self) -> FloatArray:
@@ -129,7 +127,7 @@ class Bounder:
         """Return the kernel for a target."""
         row, column = int(self.targets.rows[target]), int(self.targets.columns[target])
         euclidean = self.targets.norm == "l2"
-        rows, objectives, inputs = self._narrowed(form)
+        rows, objectives, inputs = form.rows, form.objective, form.inputs
         if self.targets.by_column:
             keep = np.concatenate([[column], np.arange(inputs, rows.shape[1])])
             rows, objectives, inputs, euclidean = rows[:, keep], objectives[:, keep], 1, True
@@ -138,31 +136,9 @@ class Bounder:
             inputs = 1 + int(np.count_nonzero(signs == 0))
             rows, objectives = in_free_inputs(rows, signs), in_free_inputs(objectives, signs)
         if self.targets.whole_ball and objectives.any():
-            return kernel_for(rows, objectives, inputs, euclidean, self._ball)
-        return kernel_for(rows, objectives[max(row, 0)][None], inputs, euclidean)
-
-    @cached_property
-    def _span(self) -> FloatArray | None:
-        """An orthonormal basis (d, r) of the row space of a narrow first layer, or None.
-
-        For a Euclidean ball, directions orthogonal to it do not influence any unit or output.
-        """
-        system, small = self._given[0], self.targets.norm == "l2"
-        if not (small and system.depth and self._seen < system.tangents.input_dim):
-            return None
-        first = system.tangents.hidden[0].dense_weight
-        return np.asarray(np.linalg.qr(first.T)[0])
-
-    def _narrowed(self, form: NodeForm) -> tuple[FloatArray, FloatArray, int]:
-        """Return rows, objectives and number of inputs of a form, inputs rotated to `_span`."""
-        rows, objectives, inputs, span = form.rows, form.objective, form.inputs, self._span
-        if span is None:
-            return rows, objectives, inputs
-
-        def rotated(matrix: FloatArray) -> FloatArray:
-            return np.hstack([matrix[:, :inputs] @ span, matrix[:, inputs:]])
-
-        return rotated(rows), rotated(objectives), span.shape[1]
+            return kernel_for(rows, objectives, inputs, euclidean, self._ball, self._seen)
+        objectives = objectives[max(row, 0)][None]
+        return kernel_for(rows, objectives, inputs, euclidean, seen=self._seen)
 
     def fitted(self, kernel: Kernel, target: int, zeta: FloatArray, lam: FloatArray) -> FloatArray:
         """Convert multipliers for all inputs to those of a target's kernel."""

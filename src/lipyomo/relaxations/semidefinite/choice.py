@@ -6,6 +6,7 @@ overhead of the calls of a step.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,9 +14,11 @@ from functools import cache
 from typing import Literal, NamedTuple
 
 import numpy as np
+from scipy.linalg import qr
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import seconds_of
+from lipyomo.base.numerics.rounding import UNIT
 from lipyomo.base.system.memory import LARGE
 from lipyomo.base.system.threads import blas_threads, usable_cores
 from lipyomo.problems.targets import Targets
@@ -63,6 +66,7 @@ def kernel_for(
     inputs: int,
     euclidean: bool,
     ball: Ball = "vertices",
+    seen: float = math.inf,
 ) -> Kernel:
     """Return the cheapest kernel for a form.
 
@@ -75,21 +79,17 @@ def kernel_for(
     euclidean : bool
     ball : {'vertices', 'l2', 'l1'}, optional
         The ball of functionals.
+    seen : float, optional
+        Largest possible rank of the units and functionals as functions of the inputs.
     """
-    if euclidean and inputs > len(rows) + len(objectives):
+    if euclidean and inputs > min(len(rows) + len(objectives), seen):
         rows, objectives, inputs = rotated(rows, objectives, inputs)
     if ball != "vertices":
         return SpectralKernel(rows, objectives, inputs, euclidean, separate=ball == "l1")
-    return _single(rows, objectives[0], inputs, euclidean)
-
-
-def _single(
-    rows: FloatArray, objective: FloatArray, inputs: int, euclidean: bool
-) -> DenseKernel | WideKernel:
     costs = step_costs(inputs, len(rows), 0, euclidean)
     if min(costs, key=lambda kind: costs[kind]) == "dense":
-        return DenseKernel(rows, objective, inputs, euclidean)
-    return WideKernel(rows, objective, inputs)
+        return DenseKernel(rows, objectives[0], inputs, euclidean)
+    return WideKernel(rows, objectives[0], inputs)
 
 
 def rotated(
@@ -97,12 +97,16 @@ def rotated(
 ) -> tuple[FloatArray, FloatArray, int]:
     """Rotate the inputs of a Euclidean ball into the span of rows and objectives."""
     seen = np.vstack([rows[:, :inputs], objectives[:, :inputs]])
-    triangle = np.asarray(np.linalg.qr(seen.T, mode="r")).T
+    triangle, order = qr(seen.T, mode="r", pivoting=True)
+    sizes = np.abs(np.diagonal(triangle))
+    rank = max(int(np.count_nonzero(sizes > len(seen) * UNIT * sizes[0])), 1)
+    few = np.empty((len(seen), rank))
+    few[order] = triangle[:rank].T
     count = len(rows)
     return (
-        np.hstack([triangle[:count], rows[:, inputs:]]),
-        np.hstack([triangle[count:], objectives[:, inputs:]]),
-        triangle.shape[1],
+        np.hstack([few[:count], rows[:, inputs:]]),
+        np.hstack([few[count:], objectives[:, inputs:]]),
+        rank,
     )
 
 
