@@ -21,6 +21,7 @@ from lipyomo.primal.heuristics.evaluate import (
 )
 from lipyomo.primal.heuristics.params import PARAMS, Params
 from lipyomo.primal.regions.params import PARAMS as REGIONS
+from lipyomo.primal.regions.witness import is_large
 from lipyomo.problems.affine.signal import affine_pieces
 from lipyomo.problems.norms import ONE_BY_ONE
 from lipyomo.problems.problem import LipschitzProblem
@@ -102,8 +103,8 @@ class Tried:
 
 
 @dataclass(frozen=True, eq=False)
-class Costs:
-    """The costs of evaluations for a problem.
+class Landscape:
+    """The norms of a problem's Jacobians over its domain, and what evaluating them costs.
 
     Parameters
     ----------
@@ -140,15 +141,10 @@ class Costs:
         params = self.params
         return int(np.clip(params.poll_work / self.work, 16, params.children))
 
-    @cached_property
-    def entries(self) -> int:
-        """The number of units with a kink, times that of inputs."""
-        return self.problem.network.kinked_units * self.problem.network.input_dim
-
     @property
     def flips(self) -> bool:
         """Whether linear programs are used to find regions at all."""
-        return self.entries <= REGIONS.entries
+        return not is_large(self.problem.network)
 
     @cached_property
     def flip_work(self) -> float:
@@ -169,29 +165,6 @@ class Costs:
     def program_points(self) -> int:
         """The number of evaluations that a linear program counts as."""
         return 6 * self.params.region_points * (1 if self.few_inputs else 4)
-
-
-@dataclass(frozen=True, eq=False)
-class Landscape:
-    """The norms of a problem's Jacobians over its domain.
-
-    Parameters
-    ----------
-    costs : Costs
-        The problem, and the costs of evaluations.
-    """
-
-    costs: Costs
-
-    @property
-    def problem(self) -> LipschitzProblem:
-        """The problem."""
-        return self.costs.problem
-
-    @property
-    def params(self) -> Params:
-        """The tuning parameters of the search."""
-        return self.costs.params
 
     @cached_property
     def functionals(self) -> FloatArray:
@@ -225,8 +198,8 @@ class Landscape:
         rows : ndarray, shape (k, m), optional
             The functionals to evaluate; by default all.
         """
-        budget.spend(len(points) * self.costs.share(rows))
-        step = max(1, int(self.params.poll_work / self.costs.work))
+        budget.spend(len(points) * self.share(rows))
+        step = max(1, int(self.params.poll_work / self.work))
         for first in range(0, len(points), step):
             if first and budget.clock.expired:
                 break
@@ -255,7 +228,7 @@ class Landscape:
         whole = np.repeat(np.concatenate(patterns, axis=1)[:, None, :], len(units), axis=1)
         whole[:, np.arange(len(units)), units] ^= True
         flipped = by_layer(hidden, whole.reshape(-1, whole.shape[2]))
-        budget.spend(len(flipped[0]) * self.costs.share(rows))
+        budget.spend(len(flipped[0]) * self.share(rows))
         return flipped, pattern_norms(self.problem, flipped, rows)
 
 
@@ -298,9 +271,9 @@ def crossings(land: Landscape, x: FloatArray, rng: np.random.Generator) -> Float
         use = layer.kinked & (size > 0)
         steps.append(-(z[use] / size[use])[:, None] * gain[use])
     straight = np.vstack(steps)
-    if len(straight) > land.costs.children:
+    if len(straight) > land.children:
         near = np.argsort(np.abs(straight).max(axis=1), kind="stable")
-        straight = straight[near[: land.costs.children]]
+        straight = straight[near[: land.children]]
     straight *= scale
     beyond = 1.0 + 10.0 ** rng.uniform(-4.0, 0.0, (len(straight), 1))
     parents = np.broadcast_to(x, straight.shape)

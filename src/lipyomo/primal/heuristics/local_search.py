@@ -29,7 +29,6 @@ from lipyomo.primal.heuristics.evaluate import (
     point_norms,
 )
 from lipyomo.primal.heuristics.landscape import (
-    Costs,
     GoodPoints,
     Landscape,
     SearchBudget,
@@ -124,12 +123,11 @@ class LocalSearch:
         params: Params = PARAMS,
     ) -> None:
         self._problem, self._params = problem, params
-        costs = Costs(problem, params)
-        land = self._land = Landscape(costs)
+        land = self._land = Landscape(problem, params)
         self._walkers = 0
-        if solves_regions_of(problem.domain) and costs.flips:
-            self._walkers = int(np.clip(params.poll_work / costs.flip_work, 1, params.walks))
-        count = min(samples, 2 * params.population if problem.domain.rows.count else costs.children)
+        if solves_regions_of(problem.domain) and land.flips:
+            self._walkers = int(np.clip(params.poll_work / land.flip_work, 1, params.walks))
+        count = min(samples, 2 * params.population if problem.domain.rows.count else land.children)
         center = problem.domain.center[None, :]
         self._sampled = np.vstack([center, problem.domain.sample(rng, count)])
         first = land.with_points(land.empty(), self._sampled, SearchBudget(0.0, clock or Clock()))
@@ -210,10 +208,10 @@ class LocalSearch:
         land = self._land
         points = guide() if guide is not None and state.turn % 2 == 0 else None
         # with many inputs, ascents lead from such points to lower maxima
-        walking = self._walkers > 0 and (land.costs.few_inputs or points is None)
+        walking = self._walkers > 0 and (land.few_inputs or points is None)
         known = land.empty()
         if points is not None:
-            budget.spend(land.costs.program_points)
+            budget.spend(land.program_points)
             known = land.with_points(known, points, budget)
             if walking:
                 starts = np.resize(points, (self._params.population, points.shape[1]))
@@ -246,7 +244,7 @@ class LocalSearch:
         """Add the results of ascents to an archive; starts may be `near` good points."""
         land, params, count = self._land, self._params, len(starts)
         temperatures, steps = TEMPERATURES, STEPS
-        if not land.costs.few_inputs:
+        if not land.few_inputs:
             temperatures, steps = _NEAR if near else _AFAR
         found = self._ascent.ascend(
             starts,
@@ -258,13 +256,13 @@ class LocalSearch:
             budget.clock,
         )
         passes = 4.0  # for a step: five, mostly in single precision
-        budget.spend(passes * count * params.ascent_steps / land.costs.passes)
+        budget.spend(passes * count * params.ascent_steps / land.passes)
         return land.with_points(known, found, budget)
 
     def _hopeful(self, rng: np.random.Generator, count: int) -> FloatArray:
         """Choose functionals (count, m) for ascents."""
         functionals = self._land.functionals
-        if self._land.costs.few_inputs or not 1 < len(functionals) <= ONE_BY_ONE:
+        if self._land.few_inputs or not 1 < len(functionals) <= ONE_BY_ONE:
             return functionals[rng.integers(0, len(functionals), count)]
         hope = self._hope
         return functionals[rng.choice(len(hope), count, p=hope)]

@@ -86,7 +86,7 @@ class Moves:
         land, rng = self.land, self.rng
         if self.budget.over:
             return points
-        count = land.costs.children
+        count = land.children
         parents = points.parents(rng, count)
         children = perturbed(land, parents, rng)
         children[: count // 4] += towards(points, parents[: count // 4], -0.5, 1.5, rng)
@@ -96,7 +96,7 @@ class Moves:
 
     def cross(self, points: GoodPoints, index: int = 0) -> GoodPoints:
         """Step from a good point across the kinks of units."""
-        if self.budget.over or index >= len(points.values) or not self.land.costs.flips:
+        if self.budget.over or index >= len(points.values) or not self.land.flips:
             return points
         return self._with(points, crossings(self.land, points.points[index], self.rng))
 
@@ -120,7 +120,7 @@ class Moves:
     def _flip(self, points: GoodPoints, index: int, most: int) -> GoodPoints:
         """Search for a region with one unit flipped that is better than the best so far."""
         land, budget = self.land, self.budget
-        if budget.over or not land.costs.flips:
+        if budget.over or not land.flips:
             return points
         network, best = land.problem.network, points.best
         patterns = network.pattern(points.points[index : index + 1])
@@ -130,7 +130,7 @@ class Moves:
         for k in islice(self.tried.first(flipped, better), most):
             if budget.clock.expired:
                 break
-            budget.spend(land.costs.program_points)
+            budget.spend(land.program_points)
             found = interior_point(network, land.problem.domain, tuple(on[k] for on in flipped))
             if found.margin > 0:
                 points = land.with_points(points, found.x[None, :], budget)

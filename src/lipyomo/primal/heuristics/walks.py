@@ -239,7 +239,7 @@ def walk(
 
     All walks take their steps together, each to its best neighbour that exists.
     """
-    params, problem, costs = land.params, land.problem, land.costs
+    params, problem = land.params, land.problem
     kinked = np.concatenate([layer.kinked for layer in problem.network.hidden])
     points, values, ended = walks.points.copy(), walks.values.copy(), walks.ended.copy()
     tested, found = walks.tested, walks.found
@@ -250,31 +250,31 @@ def walk(
         rows = land.best_functionals(known, budget)
         flipped, norms = land.flipped(patterns, rows, budget)
         gains = norms.reshape(going.size, -1) - values[going, None]
-        most = params.together if costs.wide else params.flips
-        if not (costs.wide or costs.few_inputs):  # few enough that about one is likely to exist
+        most = params.together if land.wide else params.flips
+        if not (land.wide or land.few_inputs):  # few enough that about one is likely to exist
             most = int(np.clip(_LIKELY * tested / (found + 1.0), _FEWEST, params.flips))
         sets: list[list[BoolArray]] = []
         worth: list[FloatArray] = []
         for i, k in enumerate(going):
             hope, better = gains[i], np.flatnonzero(gains[i] > (GROWTH - 1.0) * values[k])
-            if costs.wide:
+            if land.wide:
                 hope = hope * leverages(problem.network, problem.domain, points[k])[kinked]
-                budget.spend(leverage_work(problem.network, problem.domain) / costs.work)
+                budget.spend(leverage_work(problem.network, problem.domain) / land.work)
             order = i * hope.size + better[np.argsort(-hope[better], kind="stable")]
             some = list(islice(tried.first(flipped, order), most))
             sets.append([on[some] for on in flipped])
             worth.append(norms[some])
-            if costs.wide:
+            if land.wide:
                 sets[-1] = _together([on[i] for on in patterns], sets[-1])
         ended[going] = True
         of = np.repeat(going, [len(on[0]) for on in sets])
         if not of.size:
             break
         chosen = [np.concatenate(parts) for parts in zip(*sets, strict=True)]
-        budget.spend(costs.region_points * of.size)
+        budget.spend(land.region_points * of.size)
         near, exist = deep_points(problem.network, problem.domain, chosen, points[of])
         there = np.where(exist, np.concatenate(worth), -1.0)
-        if costs.wide:  # for several flips
+        if land.wide:  # for several flips
             there[exist] = pattern_norms(problem, [on[exist] for on in chosen], rows)
         tested, found = tested + of.size, found + int(exist.sum())
         for k in np.unique(of):

@@ -78,26 +78,6 @@ class NodeRows(NamedTuple):
     hopeless: IntArray
 
 
-class _Sides(NamedTuple):
-    """Rows of stable units; see `NodeRows`."""
-
-    rows: FloatArray
-    right: FloatArray
-    owners: IntArray
-    size: FloatArray
-    hopeless: IntArray
-
-
-class _Triangles(NamedTuple):
-    """Rows of unstable units; see `NodeRows`."""
-
-    rows: FloatArray
-    right: FloatArray
-    owners: IntArray
-    low: FloatArray
-    high: FloatArray
-
-
 class Optimum(NamedTuple):
     """The solver's result for a program.
 
@@ -183,26 +163,20 @@ class RegionProgram:
         least = np.concatenate([part.low, np.zeros(form.units.size)])
         most = np.concatenate([part.high, np.maximum(part.upper[form.units], 0.0)])
         units = ranges(least, most)
-        sides = self._sides(form, part, np.maximum(np.abs(least), np.abs(most)), units)
-        lines = self._triangles(form, part, units)
-        return NodeRows(
-            np.concatenate([sides.rows, lines.rows]),
-            np.concatenate([sides.right, lines.right]),
-            np.concatenate([sides.owners, lines.owners]),
-            (len(sides.owners), len(lines.owners) - lines.low.size, lines.low.size),
-            sides.size,
-            lines.low,
-            lines.high,
-            least,
-            most,
-            units,
-            sides.hopeless,
-        )
+        reach = np.maximum(np.abs(least), np.abs(most))
+        *sides, size, hopeless = self._sides(form, part, reach, units)
+        *lines, low, high = self._triangles(form, part, units)
+        counts = len(sides[0]), len(lines[0]) - low.size, low.size
+        rows, right, owners = (np.concatenate(pair) for pair in zip(sides, lines, strict=True))
+        return NodeRows(rows, right, owners, counts, size, low, high, least, most, units, hopeless)
 
     def _sides(
         self, form: NodeForm, part: PatternPart, reach: FloatArray, units: FloatArray
-    ) -> _Sides:
-        """Return rows of stable units with bounds on both sides; |(x, y)| is at most `reach`."""
+    ) -> tuple[FloatArray, FloatArray, IntArray, FloatArray, IntArray]:
+        """Return rows of stable units with bounds on both sides; |(x, y)| is at most `reach`.
+
+        These are rows, right-hand sides, owners, sizes and hopeless units of `NodeRows`.
+        """
         phases, width = part.phases, units.size
         right = phases == RIGHT
         leaves = np.where(right, part.lower <= 0, (phases == LEFT) & (part.upper >= 0))
@@ -222,10 +196,15 @@ class RegionProgram:
         signs = np.zeros((len(maps), width + 2))
         np.multiply(factor[:, None], maps[:, :width], out=signs[:, :width])
         signs[:, width] = 1.0
-        return _Sides(signs, -factor * maps[:, width], owners, size, hopeless)
+        return signs, -factor * maps[:, width], owners, size, hopeless
 
-    def _triangles(self, form: NodeForm, part: PatternPart, units: FloatArray) -> _Triangles:
-        """Return rows of unstable units that later ones need: from below, then their chords."""
+    def _triangles(
+        self, form: NodeForm, part: PatternPart, units: FloatArray
+    ) -> tuple[FloatArray, FloatArray, IntArray, FloatArray, FloatArray]:
+        """Return rows of unstable units that later ones need: from below, then their chords.
+
+        These are rows, right-hand sides, owners, and low and high of `NodeRows`.
+        """
         system, d, width = self._system, form.variables, units.size
         last = system.starts[-2] if system.depth else 0
         inner = int(np.searchsorted(form.units, last))
@@ -246,7 +225,7 @@ class RegionProgram:
         chord[:, width + 1] = -units[d + finite]
         ends = triangle.chord * z[:, width] + triangle.offset
         right = np.concatenate([-form.maps[own, width], ends])
-        return _Triangles(rows, right, np.concatenate([own, own[finite]]), low, high)
+        return rows, right, np.concatenate([own, own[finite]]), low, high
 
     def _solve(self, form: NodeForm, rows: NodeRows) -> Optimum | None:
         """Solve the program with the cuts so far; return None if the solver failed."""
