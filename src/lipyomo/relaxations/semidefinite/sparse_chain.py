@@ -48,8 +48,6 @@ from lipyomo.relaxations.semidefinite.verify import LARGEST, SMALL
 
 _FLOOR = 1e-14
 """Smallest entry of a diagonal, relative to the largest."""
-_POWERS = (0.0, 0.5, 1.0)
-"""Powers of a form's diagonal that are tried as proportions of D; zero gives equal entries."""
 _TRIED = 5
 """Number of directions that kappa is adapted to, one after the other."""
 _COARSE = 1e-3
@@ -197,7 +195,7 @@ def _diagonals(
             if not inner.any() and ((steep > 0.0) & (found[-1] > 0.0)).any():
                 return None  # underflow
         cube = at == 0 and not euclidean
-        diagonal = _above(weight, inner, steps[at - 1] if at else None, cube, clock)
+        diagonal = _above(weight, inner, cube, clock)
         if diagonal is None:
             return None
         found.append(diagonal if found else diagonal + room)
@@ -205,9 +203,7 @@ def _diagonals(
     return found[::-1]
 
 
-def _above(
-    weight: Matrix, inner: FloatArray, before: SparseStep | None, cube: bool, clock: Clock
-) -> FloatArray | None:
+def _above(weight: Matrix, inner: FloatArray, cube: bool, clock: Clock) -> FloatArray | None:
     """Return a diagonal that is proved to majorise ``A^T diag(inner) A``."""
     lengths = np.asarray(squares(weight).T @ inner)
     top = float(lengths.max())
@@ -215,34 +211,20 @@ def _above(
         return np.zeros(lengths.size)
     if not SMALL < top < LARGEST:
         return None
-    rows = np.maximum(lengths / top, _FLOOR)
+    sums = np.asarray(abs(weight).T @ (inner * (abs(weight) @ np.ones(lengths.size))))
+    shape = np.ones(lengths.size)
     if cube:
-        rows = np.maximum(abs(weight).T @ (inner * (abs(weight) @ np.ones(rows.size))), _FLOOR)
-        rows = rows / rows.max()
+        shape = np.maximum(sums, _FLOOR)
+        shape = shape / shape.max()
 
     def product(v: FloatArray) -> FloatArray:
         return np.asarray(weight.T @ (inner * (weight @ v)))
 
-    shape, least = rows if cube else np.ones(rows.size), np.inf
-    for power in _POWERS:
-        if before is None:
-            break
-        tried = rows**power
-        weights = largest(product, tried, _COARSE)[0] * before.steepest**2 * tried
-        seen = _norm(before.weight, weights)
-        if seen < least:
-            shape, least = tried, seen
     mu = multiple(weight, inner, shape, largest(product, shape)[0], clock)
     if np.isfinite(mu):
         return np.asarray(mu * shape * (1.0 + 4.0 * UNIT))
-    sums = abs(weight).T @ (inner * (abs(weight) @ np.ones(rows.size)))  # by diagonal dominance
+    # by diagonal dominance
     return np.asarray(sums * (1.0 + gamma(4 * longest(weight))))
-
-
-def _norm(weight: Matrix, inner: FloatArray) -> float:
-    """Estimate the largest eigenvalue of ``A^T diag(inner) A``."""
-    ones = np.ones(weight.shape[1])
-    return largest(lambda v: np.asarray(weight.T @ (inner * (weight @ v))), ones, _COARSE)[0]
 
 
 # -- the derivative as a sum -----------------------------------------------------------------------
