@@ -40,13 +40,21 @@ class Arranged(NamedTuple):
     model : onnx.ModelProto
     output : str
         Name of the output.
+    input : onnx.ValueInfoProto
     parts : dict of str to int
-        Names and sizes of the inputs that were joined, in order; empty if none were.
+        Names and sizes of the model's inputs that were joined to this one, in order.
+    nodes : list of onnx.NodeProto
+        Those on which the output depends, in topological order.
+    wanted : set of str
+        The tensors that they read.
     """
 
     model: onnx.ModelProto
     output: str
+    input: onnx.ValueInfoProto
     parts: dict[str, int]
+    nodes: list[onnx.NodeProto]
+    wanted: set[str]
 
 
 def arranged(model: onnx.ModelProto, output: Output, fixed: Fixed | None) -> Arranged:
@@ -63,7 +71,7 @@ def arranged(model: onnx.ModelProto, output: Output, fixed: Fixed | None) -> Arr
     Raises
     ------
     ImportRefused
-        If an input or output does not exist, or values do not fit.
+        If an input or output does not exist, values do not fit, or inputs cannot be joined.
     """
     if fixed:
         model = _with_fixed(model, fixed)
@@ -71,7 +79,22 @@ def arranged(model: onnx.ModelProto, output: Output, fixed: Fixed | None) -> Arr
     if len(chosen) > 1:
         model = _stacked(model, chosen)
         chosen = [model.graph.output[0].name]
-    return _joined(model, chosen[0])
+    model, parts = _joined(model, chosen[0])
+    nodes, wanted = ordered(model.graph, chosen[0])
+    free = free_inputs(model.graph)
+    read = [value for value in free if value.name in wanted] or free
+    if not read:
+        raise ImportRefused(
+            "the model has no input", remedy="export the network, not only its weights"
+        )
+    if len(read) > 1:
+        names = ", ".join(f"'{value.name}'" for value in read)
+        raise ImportRefused(
+            f"the model has {len(read)} inputs ({names}); a Lipschitz constant needs one",
+            remedy="give all but one a value: --fix NAME=VALUE, or fixed={NAME: VALUE}",
+        )
+    parts = parts or {read[0].name: math.prod(input_shape(read[0]))}
+    return Arranged(model, chosen[0], read[0], parts, nodes, wanted)
 
 
 def _names(graph: onnx.GraphProto, output: Output) -> Sequence[str | None]:
@@ -162,11 +185,14 @@ def _tensor(value: onnx.ValueInfoProto, numbers: Any) -> TensorProto:
     return numpy_helper.from_array(typed, name)
 
 
-def _joined(model: onnx.ModelProto, output: str) -> Arranged:
-    """Return the model with one input, the joined inputs on which the output depends."""
+def _joined(model: onnx.ModelProto, output: str) -> tuple[onnx.ModelProto, dict[str, int]]:
+    """Return the model with one input, the joined inputs on which the output depends.
+
+    Also return their names and sizes; none if there is nothing to join.
+    """
     inputs = _read(model.graph, [output])
     if len(inputs) < 2:
-        return Arranged(model, output, {})
+        return model, {}
     kinds = {value.type.tensor_type.elem_type for value in inputs}
     if len(kinds) > 1 or not kinds <= REAL_TYPES:
         names = ", ".join(f"'{value.name}'" for value in inputs)
@@ -193,7 +219,7 @@ def _joined(model: onnx.ModelProto, output: str) -> Arranged:
     graph.input.append(helper.make_tensor_value_info(row, kinds.pop(), [first]))
     graph.input.extend(others)
     graph.node.extend(nodes)
-    return Arranged(found, output, dict(zip((value.name for value in inputs), sizes, strict=True)))
+    return found, dict(zip((value.name for value in inputs), sizes, strict=True))
 
 
 # -- choice ---------------------------------------------------------------------------------------
@@ -313,29 +339,6 @@ def free_inputs(graph: onnx.GraphProto) -> list[onnx.ValueInfoProto]:
     stored = {tensor.name for tensor in graph.initializer}
     stored |= {tensor.values.name for tensor in graph.sparse_initializer}
     return [value for value in graph.input if value.name not in stored]
-
-
-def choose_input(graph: onnx.GraphProto, wanted: set[str]) -> onnx.ValueInfoProto:
-    """Return the only input among the tensors that are read.
-
-    Raises
-    ------
-    ImportRefused
-        If there is none, or more than one.
-    """
-    free = free_inputs(graph)
-    read = [value for value in free if value.name in wanted] or free
-    if not read:
-        raise ImportRefused(
-            "the model has no input", remedy="export the network, not only its weights"
-        )
-    if len(read) > 1:
-        names = ", ".join(f"'{value.name}'" for value in read)
-        raise ImportRefused(
-            f"the model has {len(read)} inputs ({names}); a Lipschitz constant needs one",
-            remedy="give all but one a value: --fix NAME=VALUE, or fixed={NAME: VALUE}",
-        )
-    return read[0]
 
 
 def report_choices(model: onnx.ModelProto, output: Output, fixed: Fixed | None) -> None:

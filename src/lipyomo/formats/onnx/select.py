@@ -7,7 +7,6 @@ split weights, become Split.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
@@ -19,14 +18,12 @@ from lipyomo.formats.onnx.arrange import (
     Fixed,
     Output,
     arranged,
-    choose_input,
     free_inputs,
     input_shape,
 )
 from lipyomo.formats.onnx.graph import (
     Array,
     Graph,
-    ordered,
     plain_node,
     producers,
     reads,
@@ -56,11 +53,8 @@ def select_graph(model: onnx.ModelProto, output: Output, fixed: Fixed | None) ->
         If a tensor is read that no node computes, or the input or output is not unique.
     """
     columns = len(free_inputs(model.graph)) > 1
-    model, output_name, parts = arranged(model, output, fixed)
+    model, output_name, value, parts, protos, wanted = arranged(model, output, fixed)
     graph = model.graph
-    protos, wanted = ordered(graph, output_name)
-    value = choose_input(graph, wanted)
-    parts = parts or {value.name: math.prod(input_shape(value))}
     names = tuple(parts) if columns and set(parts.values()) == {1} else stored_names(model, parts)
     stored = {tensor.name: tensor for tensor in graph.initializer}
     versions = {
@@ -129,10 +123,8 @@ def cut_model(model: onnx.ModelProto, output: Output, fixed: Fixed | None) -> on
         Its only output is the chosen tensor, its first input the variable one; other inputs have
         initializers.
     """
-    model, output_name, _ = arranged(model, output, fixed)
+    model, output_name, value, _, protos, wanted = arranged(model, output, fixed)
     graph = model.graph
-    protos, wanted = ordered(graph, output_name)
-    value = choose_input(graph, wanted)
     cut = onnx.ModelProto()
     cut.ir_version = model.ir_version
     cut.opset_import.extend(model.opset_import)
