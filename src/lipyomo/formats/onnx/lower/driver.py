@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,11 @@ def _lower_node(
     pending = [value.refused for value in found if isinstance(value, Pending)]
     entry = None if pending else lowering_of(node)
     product = entry is not None and entry.multiplies(arguments)
+
+    def later() -> list[GraphNode]:
+        return graph.nodes[position + 1 :]
+
+    call = Call(node, arguments, trace, later, graph.input_name)
     # a factor may belong to the activation: x Clip(x + 3, 0, 6) / 6 is HardSwish
     factor = node.op_type in ("Mul", "Div") and not scope.written_out.isdisjoint(node.inputs)
     own = scope.formula_of(node) if pending or factor or product else None
@@ -90,12 +96,12 @@ def _lower_node(
     if product and trace.separate and node.op_type == "Log":
         match = None  # the runtime computes log(sigmoid(z)) with sigmoid's rounding errors
     if match is None and product and entry is not None:
-        return _lowered_by(entry.function, graph, position, arguments, trace)
+        return _lowered_by(entry.function, call, graph)
     if match is None:
         try:
             if pending:
                 raise pending[0]
-            return _lower_alone(graph, position, arguments, scope, trace)
+            return _lower_alone(call, graph, scope)
         except OverBudget:
             raise
         except ImportRefused as refused:
@@ -123,11 +129,9 @@ def _jumping(node: GraphNode, own: Formula, refused: ImportRefused) -> ImportRef
     )
 
 
-def _lower_alone(
-    graph: Graph, position: int, arguments: list[Value | None], scope: Scope, trace: Trace
-) -> Lowered:
-    """Lower the node at `position` by its operator alone, without formulas."""
-    node = graph.nodes[position]
+def _lower_alone(call: Call, graph: Graph, scope: Scope) -> Lowered:
+    """Lower a node by its operator alone, without formulas."""
+    node, arguments = call.node, call.arguments
     for name, value in zip(node.inputs, arguments, strict=True):
         if name and value is None:
             raise node.refuse(
@@ -135,43 +139,30 @@ def _lower_alone(
                 "export the model in inference mode, without that output",
             )
     if node.domain == "" and node.op_type == "If":
-        return _lower_branch(graph, node, arguments, scope, trace)
+        return _lower_branch(call, graph, scope)
     entry = lowering_of(node)
-    variable = any(isinstance(argument, Tensor) for argument in arguments)
-    if not variable and (entry is None or not entry.constants):
+    read = [i for i, argument in enumerate(arguments) if isinstance(argument, Tensor)]
+    if not read and (entry is None or not entry.constants):
         return fold(node, [None if isinstance(a, Tensor) else a for a in arguments])
     if entry is None:
-        read = [i for i, argument in enumerate(arguments) if isinstance(argument, Tensor)]
-        raise refusal(node, read, graph.nodes[position + 1 :], graph.input_name)
-    return _lowered_by(entry.function, graph, position, arguments, trace)
+        raise refusal(node, read, call.later(), graph.input_name)
+    return _lowered_by(entry.function, call, graph)
 
 
-def _lowered_by(
-    function: Lowering,
-    graph: Graph,
-    position: int,
-    arguments: list[Value | None],
-    trace: Trace,
-) -> Lowered:
-    """Lower the node at `position` by a given function."""
-    node = graph.nodes[position]
-    if any(isinstance(argument, Tensor) for argument in arguments):
-        check_finite(node, arguments)
-    _, shapes, made = expect(node, arguments)
-    if graph.output_name in node.outputs:
+def _lowered_by(function: Lowering, call: Call, graph: Graph) -> Lowered:
+    """Lower a node by a given function."""
+    if any(isinstance(argument, Tensor) for argument in call.arguments):
+        check_finite(call.node, call.arguments)
+    _, shapes, made = expect(call.node, call.arguments)
+    if graph.output_name in call.node.outputs:
         budget().charge(UNIT_BYTES * made, f"{made:,.0f} outputs")
-
-    def later() -> list[GraphNode]:
-        return graph.nodes[position + 1 :]
-
-    return function(Call(node, arguments, trace, later, graph.input_name, made, shapes))
+    return function(replace(call, made=made, shapes=shapes))
 
 
-def _lower_branch(
-    graph: Graph, node: GraphNode, arguments: list[Value | None], scope: Scope, trace: Trace
-) -> list[Value]:
+def _lower_branch(call: Call, graph: Graph, scope: Scope) -> list[Value]:
     """Lower an If with a constant condition, by the selected branch."""
-    condition = Call(node, arguments, trace).constant(0, "the condition")
+    node = call.node
+    condition = call.constant(0, "the condition")
     inner = branches(node.proto).get("then_branch" if np.all(condition) else "else_branch")
     if inner is None:
         raise node.refuse("the branch is missing", "export the model again")
@@ -182,7 +173,7 @@ def _lower_branch(
     names = [value.name for value in inner.output]
     inside = Scope(nodes, stored, set(names), scope)
     part = Graph(nodes, {}, graph.input_name, graph.input_shape, "", graph.versions)
-    _lower_nodes(part, inside, trace)
+    _lower_nodes(part, inside, call.trace)
     budget().keep(-sum(size_of(value) for value in inside.known.values()))
     outputs = [_made(inside.get(name)) for name in names]
     if any(value is None for value in outputs):
