@@ -8,10 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from lipyomo.base.arrays import BoolArray, FloatArray, IntArray, dense
+from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.errors import NetworkError
 from lipyomo.networks.combined import affine_after, difference, side_by_side
-from lipyomo.networks.layer import Layer
 from lipyomo.networks.network import Network
 
 
@@ -105,12 +104,13 @@ def quantised_difference(f: QuantisedNetwork, g: QuantisedNetwork) -> QuantisedN
             )
     d, m, total = f.input_dim, f.output_dim, f.rounded + g.rounded
     x = np.arange(d)
-    places = [
-        np.concatenate([x, d + start + np.arange(one.rounded)])
+    inputs = sp.eye_array(d + total, format="csr")
+    chosen = [
+        inputs[np.concatenate([x, d + start + np.arange(one.rounded)])]
         for one, start in ((f, 0), (g, f.rounded))
     ]
-    errors = [reading(one.network, at, d + total) for one, at in zip((f, g), places, strict=True)]
-    held = [reading(one.held, at, d + total) for one, at in zip((f, g), places, strict=True)]
+    errors = [one.network.with_directions(T) for one, T in zip((f, g), chosen, strict=True)]
+    held = [one.held.with_directions(T) for one, T in zip((f, g), chosen, strict=True)]
     eye = sp.eye_array(2 * m + total, format="csr")
     first, second = np.arange(m), m + f.rounded + np.arange(m)
     signals = np.setdiff1d(np.arange(2 * m + total), np.concatenate([first, second]))
@@ -124,18 +124,6 @@ def quantised_difference(f: QuantisedNetwork, g: QuantisedNetwork) -> QuantisedN
             for part in ("step", "low", "high")
         ),
     )
-
-
-def reading(network: Network, places: IntArray, inputs: int) -> Network:
-    """Return the network as a function of more inputs, of which it uses those at `places`."""
-    first, *others = network.layers
-    weight = sp.csr_array(first.weight).tocoo()
-    spread = sp.csr_array(
-        (weight.data, (weight.coords[0], places[weight.coords[1]])), shape=(first.units, inputs)
-    )
-    kept = spread if sp.issparse(first.weight) else dense(spread)
-    layer = Layer(kept, first.bias, first.left, first.right, first.curves)
-    return Network([layer, *others], network.name, None, network.output_shape)
 
 
 def is_rounded(q: QuantisedNetwork, signals: FloatArray, to: FloatArray) -> BoolArray:
