@@ -34,7 +34,7 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.rounding import UNIT_ROUNDOFF
 from lipyomo.networks.activations.branch import Branch, Turn
 from lipyomo.networks.activations.derived import Family, horner, turning_points
-from lipyomo.networks.activations.elementary import exp, tanh
+from lipyomo.networks.activations.elementary import exp, tanh, tanh_slope
 from lipyomo.networks.activations.rounding import FARTHEST, TINY, Error
 
 SLOPE = fmpz_poly([1, 0, -1])
@@ -64,10 +64,7 @@ class TanhFamily(Family):
 
     def derivatives(self, z: FloatArray, first: int, last: int) -> tuple[FloatArray, ...]:
         """See `Family`."""
-        t = tanh(z)
-        e = exp(-2.0 * np.abs(z))
-        d = 1.0 + e
-        s = 4.0 * e / (d * d)
+        t, s = tanh(z), tanh_slope(z)
         return tuple(s * horner(polynomial(k), t) for k in range(first, last + 1))
 
     def turns(self, order: int) -> tuple[Turn, ...]:

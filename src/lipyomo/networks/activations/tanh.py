@@ -49,7 +49,7 @@ from lipyomo.networks.activations.activation import Activation, Slope, known_as
 from lipyomo.networks.activations.bands import Band, Cut, chord
 from lipyomo.networks.activations.branch import Branch, Sums, Turn, exact_turn
 from lipyomo.networks.activations.derived import Derivative
-from lipyomo.networks.activations.elementary import arctanh, exp, tanh
+from lipyomo.networks.activations.elementary import arctanh, tanh, tanh_slope
 from lipyomo.networks.activations.families import TanhFamily
 from lipyomo.networks.activations.rounding import error
 
@@ -82,9 +82,7 @@ class TanhBranch(Branch):
         t = tanh(z)
         if order == 0:
             return (t,)
-        e = exp(-2.0 * np.abs(z))
-        d = 1.0 + e
-        slope = 4.0 * e / (d * d)
+        slope = tanh_slope(z)
         if order == 1:
             return t, slope
         found = t, slope, -2.0 * t * slope
@@ -125,7 +123,7 @@ _STEPS = 3
 def tanh_band(sums: Sums) -> Band:
     """Bands around ``A tanh + c tanh'``."""
     A, c, low, high, s = sums
-    first, last, flat_first, flat_last = tanh(low), tanh(high), _slope(low), _slope(high)
+    first, last, flat_first, flat_last = tanh(low), tanh(high), tanh_slope(low), tanh_slope(high)
     start, end = sums.of(first, flat_first), sums.of(last, flat_last)
     if s is None:
         slopes = flat_first * (A - 2.0 * c * first), flat_last * (A - 2.0 * c * last)
@@ -147,12 +145,6 @@ def tanh_band(sums: Sums) -> Band:
     off += 32 * unit * np.abs(s) * sums.sizes
     off += UNDERFLOW * (big + small) + UNDERFLOW * ((big > 0.0) | (small > 0.0) | (s != 0.0))
     return s, least - off, greatest + off
-
-
-def _slope(z: FloatArray) -> FloatArray:
-    """tanh', off by 24 u."""
-    e = exp(-2.0 * np.abs(z))
-    return np.asarray(4.0 * e / ((1.0 + e) * (1.0 + e)))
 
 
 def _roots(

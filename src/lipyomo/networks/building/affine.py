@@ -248,6 +248,12 @@ def stack(parts: list[Tensor]) -> Tensor:
     return Tensor(matrix, offset, (offset.size,), carriers[0] if carriers else None)
 
 
+def assembled(parts: list[Tensor], places: list[IntArray], shape: tuple[int, ...]) -> Tensor:
+    """Return the tensor that has the entries of flat parts at given places, all of them once."""
+    order = np.argsort(np.concatenate(places))
+    return stack(parts).take(order.reshape(shape))
+
+
 def tree(tensors: list[Tensor], join: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
     """Join tensors in pairs, as a balanced tree."""
     while len(tensors) > 1:

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.networks import activations
 from lipyomo.networks.activations import Activation
-from lipyomo.networks.building.affine import Tensor, are_shares, bend, stack, widen
+from lipyomo.networks.building.affine import Tensor, are_shares, assembled, bend, widen
 from lipyomo.networks.building.budget import ENTRY, budget
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -195,9 +195,7 @@ class Trace:
             parts[2] = self.smooth(equal, activations.Power(2.0))
         if left.size:
             parts[3] = self.product(left, right)
-        order = np.empty(a.size, dtype=np.intp)
-        order[np.concatenate(places)] = np.arange(a.size)
-        return stack([part for part in parts if part.size]).take(order.reshape(shape))
+        return assembled(parts, places, shape)
 
     def gated(self, x: Tensor, y: Tensor) -> Tensor | None:
         """Rewrite ``x + y = (1 - g) a + g b`` as ``a + g (b - a)``, with one product; else None."""
@@ -322,9 +320,7 @@ class Trace:
                 (a.take(parts[3]), b.take(parts[3])),
             )
         ]
-        order = np.empty(a.size, dtype=np.intp)
-        order[np.concatenate(parts)] = np.arange(a.size)
-        return stack([one, other, *two]).take(order.reshape(shape))
+        return assembled([one, other, *two], parts, shape)
 
     def _bent(self, steep: Tensor, slope: FloatArray, kink: FloatArray) -> Tensor:
         """``kink + max(t, slope t)`` for ``t = steep - kink``."""
