@@ -17,8 +17,8 @@ from lipyomo import Box, LipschitzProblem
 from lipyomo.proofs import write_proof
 from lipyomo.proofs.writing import statement_of
 from lipyomo_check import ProofError, check_proof
+from lipyomo_check.pairs.proof import confirm, in_arb
 from lipyomo_check.pairs.ranges import LEFT, OPEN, RIGHT, units_on
-from lipyomo_check.pairs.strict import StrictPairs
 from lipyomo_check.pairs.tree import Asked
 from lipyomo_check.statement import read_statement
 
@@ -67,7 +67,7 @@ def test_ranges_and_bounds_hold_what_is_sampled(slopes: tuple[float, float], nor
         gone = ~found.boxes.live[0]
         dropped += int(gone.sum())
         assert (values.max(axis=0)[gone] <= cutoff * (1 + 1e-12)).all()
-        StrictPairs(own_asked).check(boxes, found.boxes)
+        confirm(in_arb(own_asked), boxes, found.boxes)
     assert dropped > 100
 
 

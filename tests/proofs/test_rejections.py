@@ -11,7 +11,6 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from fractions import Fraction
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -28,8 +27,7 @@ from lipyomo_check import ProofError, check, check_proof, linear, network, readi
 from lipyomo_check.pairs import ranges
 from lipyomo_check.pairs.tree import Asked
 from lipyomo_check.smooth import elementary
-from lipyomo_check.smooth.strict import StrictChain
-from lipyomo_check.smooth.strict_spaces import Affine
+from lipyomo_check.smooth.definitions import Unit
 from lipyomo_check.statement import read_statement
 
 FIRST: dict[str, Any] = {
@@ -493,21 +491,32 @@ def test_every_rejection_is_triggered(tmp_path: Path, monkeypatch: pytest.Monkey
         found.add(rejected(lambda: check_proof(true, other)))
     path.write_bytes(gzip.compress(json.dumps(SMOOTH).encode() + b"\n" + boxes_of(SMOOTH)))
     with monkeypatch.context() as patch:
-        patch.setattr(StrictChain, "bound", lambda *box: (Affine(arb(9), [arb(0)], [arb(0)]), []))
+        patch.setattr(Unit, "at", lambda *_: [arb(9)] * 4)
         found.add(rejected(lambda: check_proof(path, strict=True)))
     path.write_bytes(
         gzip.compress(json.dumps(SMOOTH | {"slopes": True}).encode() + b'\n[["end"]]\n')
     )
     with monkeypatch.context() as patch:
-        wrong = SimpleNamespace(d=([arb(9)] * 2, [arb(0)] * 2))
-        patch.setattr(StrictChain, "bound", lambda *box: (None, [wrong]))
+        patch.setattr(Unit, "at", lambda *_: [arb(9)] * 4)
         found.add(rejected(lambda: check_proof(path, strict=True)))
     path.write_bytes(pair_lies()["pairs: ends at once"])
     with monkeypatch.context() as patch:
-        patch.setattr(Asked, "above", lambda *_: np.full((1, 2), -np.inf))
+        above = Asked.above
+        patch.setattr(
+            Asked,
+            "above",
+            lambda asked, *of: above(asked, *of) - np.inf * isinstance(asked.head, np.ndarray),
+        )
         found.add(rejected(lambda: check_proof(path, strict=True)))
     with monkeypatch.context() as patch:
-        patch.setattr(ranges, "_decided", lambda low, high, sides: np.full_like(sides, 1))
+        decided = ranges._decided
+        patch.setattr(
+            ranges,
+            "_decided",
+            lambda low, high, sides: (
+                np.full_like(sides, 1) if isinstance(low, np.ndarray) else decided(low, high, sides)
+            ),
+        )
         found.add(rejected(lambda: check_proof(path, strict=True)))
     with monkeypatch.context() as patch:
         patch.setattr(np, "log1p", lambda e: 2.0 * e)

@@ -19,6 +19,7 @@ from lipyomo.networks.activations import activation
 from lipyomo.networks.network import Curve, Layer, Network
 from lipyomo.proofs import write_proof
 from lipyomo_check import ProofError, check_proof
+from lipyomo_check.smooth import kinds
 from lipyomo_check.smooth.bound import Chain
 from lipyomo_check.smooth.bounded import Bounded
 from lipyomo_check.smooth.boxes import Boxes
@@ -151,15 +152,25 @@ def test_ball_arithmetic_finds_what_float64_had_wrong(
     result = lipyomo.solve(problem)
     plain = Chain.bound
 
-    def low(chain: Chain, functionals: np.ndarray, boxes: Boxes, *more: Any) -> Bounded:
-        found = plain(chain, functionals, boxes, *more)
-        return replace(found, upper=found.upper * 0.98)
+    exponential = kinds.exp_minus
 
-    monkeypatch.setattr(Chain, "bound", low)  # as a defect of the processor would
-    write_proof(path, problem, result)
-    assert check_proof(path).upper_proved
-    with pytest.raises(ProofError, match="ball arithmetic"):
-        check_proof(path, strict=True)
+    def low(
+        chain: Chain, functionals: np.ndarray, boxes: Boxes, *more: Any, **known: Any
+    ) -> Bounded:
+        found = plain(chain, functionals, boxes, *more, **known)
+        share = 0.98 if isinstance(chain.head, np.ndarray) else 1.0  # not in balls
+        return replace(found, upper=found.upper * share)
+
+    for place, name, wrong in (  # as a defect of the processor would
+        (Chain, "bound", low),
+        (kinds, "exp_minus", lambda y: 0.98 * exponential(y)),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(place, name, wrong)
+            write_proof(path, problem, result)
+            assert check_proof(path).upper_proved
+            with pytest.raises(ProofError, match="ball arithmetic"):
+                check_proof(path, strict=True)
 
 
 def test_affine_networks(tmp_path: Path) -> None:

@@ -142,8 +142,10 @@ def test_ball_arithmetic_finds_wrong_ranges(
     assert check_proof(path, strict=True).upper_proved
     plain = Chain.bound
 
-    def narrow(chain: Chain, functionals: np.ndarray, boxes: Boxes) -> Bounded:
-        found = plain(chain, functionals, boxes)
+    def narrow(chain: Chain, functionals: np.ndarray, boxes: Boxes, **known: Any) -> Bounded:
+        found = plain(chain, functionals, boxes, **known)
+        if not isinstance(chain.head, np.ndarray):  # in balls
+            return found
         layers = [layer._replace(d_reach=0.999 * layer.d_reach) for layer in found.layers]
         return replace(found, layers=tuple(layers))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from flint import arb, ctx
+from flint import ctx
 
 import lipyomo
 from lipyomo import Box, LipschitzProblem, Network
@@ -15,17 +15,17 @@ from lipyomo.networks.network import Curve, Layer
 from lipyomo.proofs import network_digest
 from lipyomo.proofs.writing import statement_of
 from lipyomo_check import check_proof
+from lipyomo_check.parts import BITS
 from lipyomo_check.smooth import squares
+from lipyomo_check.smooth.balls import NOTHING, in_balls, plain
 from lipyomo_check.smooth.definitions import Unit
 from lipyomo_check.smooth.factors import Form
-from lipyomo_check.smooth.levels import hidden_of
+from lipyomo_check.smooth.kind import Kind
+from lipyomo_check.smooth.levels import Group, hidden_of
 from lipyomo_check.smooth.lines import Samples
 from lipyomo_check.smooth.powers import UNBOUNDED
 from lipyomo_check.smooth.squares import convex, least
-from lipyomo_check.smooth.strict import StrictChain
-from lipyomo_check.smooth.strict_factors import Form as StrictForm
-from lipyomo_check.smooth.strict_pieces import chord, extremes, pieces_of
-from lipyomo_check.smooth.strict_whole import least_square
+from lipyomo_check.smooth.strict import boxes_in_balls, defined, in_arb
 from lipyomo_check.smooth.whole import Sum
 from tests.proofs.test_joint_proofs import (
     boxes_of,
@@ -71,41 +71,41 @@ def test_sums_are_no_less_and_about_as_small(seed: int) -> None:
 def test_arb_gives_the_same(seed: int) -> None:
     form, own, weight, bias = drawn(np.random.default_rng(seed))
     found = least(form, own, weight, bias, GAMMA)
+    with ctx.workprec(BITS):
+        exact = least(Form(*map(in_balls, form)), own, in_balls(weight), in_balls(bias), NOTHING)
+        assert (exact >= found).all()
     for n, value in enumerate(found.tolist()):
-        whole = zip(form.turn[n].tolist(), form.offset[n].tolist(), form.away[n], strict=True)
-        z = [
-            StrictForm(list(map(arb, turn)), arb(o), arb(float(e)), (arb(0), arb(0)))
-            for turn, o, e in whole
-        ]
-        exact = least_square(own, list(map(arb, weight[0].tolist())), arb(float(bias[0])), z)
         size = float((weight[0] * form.size[n] ** 2).sum()) + 1.0
-        assert float(exact.lower()) >= value
-        assert float(exact) == pytest.approx(value, abs=1e-11 * size)
+        assert float(exact[n]) == pytest.approx(value, abs=1e-11 * size)
+
+
+def kind_in_arb(name: str) -> Kind:
+    """A kind by its definition."""
+    kind = UNBOUNDED[name]
+    group = Group(np.zeros(1, dtype=np.int64), kind)
+    return defined(group, [Unit(kind, name, 1.0, 1.0)]).kind
 
 
 @pytest.mark.parametrize("name", ["rsqrt", "reciprocal", "log", "square"])
 def test_both_arithmetics_choose_the_same_lines(name: str) -> None:
     """Of narrow ranges near zero, too, where chords count that would be too narrow elsewhere."""
-    unit = Unit(UNBOUNDED[name], name, 1.0, 1.0)
+    kind, exact = UNBOUNDED[name], kind_in_arb(name)
     for low in (1e-3, 0.2, 3.0):
         for width in (1e-7, 1e-4, 5e-4, 2e-3, 0.5):
-            high = low + width * low
-            one = Samples.of(unit.kind, np.array([low]), np.array([high]))
+            ends = np.array([low]), np.array([low + width * low])
+            one, other = Samples.of(kind, *ends), Samples.of(exact, *map(in_balls, ends))
             for A, c in ((1.0, 0.0), (0.0, 1.0), (-0.5, 2.0)):
-                found = float(chord(unit.kind, pieces_of(unit, low, high), arb(A), arb(c)))
-                assert found == pytest.approx(one.chord(A, c)[0], rel=1e-9)
+                assert plain(other.chord(A, c)) == pytest.approx(one.chord(A, c), rel=1e-9)
 
 
 @pytest.mark.parametrize("name", ["exp", "square"])
 def test_ranges_of_next_to_nothing_have_bounds_in_arb(name: str) -> None:
     """Scores that are equal are zero, but for what underflows."""
-    unit = Unit(UNBOUNDED[name], name, 1.0, 1.0)
-    with ctx.workprec(256):
-        pieces = pieces_of(unit, -5e-324, 5e-324)
-        s = chord(unit.kind, pieces, arb(1), arb(0))
-        middle, reach = extremes(pieces, arb(1), arb(0), s)
-    assert float(middle) == pytest.approx(float(name == "exp"), abs=1e-15)
-    assert 0.0 <= float(reach.upper()) < 1e-15
+    ends = np.array([-5e-324]), np.array([5e-324])
+    with ctx.workprec(BITS):
+        _, low, high = Samples.of(kind_in_arb(name), *map(in_balls, ends)).lines(1.0, 0.0)
+    for end in (*plain(low), *plain(high)):
+        assert end == pytest.approx(float(name == "exp"), abs=1e-14)
 
 
 def test_sums_of_anything_else_are_left_alone() -> None:
@@ -146,12 +146,9 @@ def test_variances_in_boxes(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
         boxes = boxes_of(question, centre - reach, centre + reach, np.ones((20, 2)))
         found = question.chain.bound(np.ones((20, 1)), boxes)
         ends.append(found.layers[1].low[:, 0])
-        strict = StrictChain(question.chain, hidden_of(statement))
-        for k in range(5):
-            own = boxes.part(slice(k, k + 1))
-            known = question.chain.bound(np.ones((1, 1)), own)
-            _, layers = strict.bound(np.ones(1), own, known)
-            assert float(layers[1].pieces[0][0].ends[0]) == pytest.approx(ends[-1][k], abs=1e-9)
+        exact = in_arb(question.chain, hidden_of(statement))
+        again = exact.bound(in_balls(np.ones((20, 1))), boxes_in_balls(boxes), known=found)
+        assert plain(again.layers[1].low[:, 0]) == pytest.approx(ends[-1], abs=1e-9)
     first, second = network.layers[:2]
     for share in rng.random((200, 2)):
         x = centre + (2.0 * share - 1.0) * reach

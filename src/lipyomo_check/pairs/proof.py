@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
-from lipyomo_check.pairs.strict import StrictPairs
+from flint import ctx
+
+from lipyomo_check.errors import ProofError
+from lipyomo_check.pairs.ranges import OPEN, Kinks
 from lipyomo_check.pairs.tree import Asked, Bounded, Waiting
+from lipyomo_check.parts import BITS
+from lipyomo_check.smooth.balls import NOTHING, in_balls
 from lipyomo_check.smooth.steps import Codes, Payload, total_of
+from lipyomo_check.smooth.strict import level_in_balls
 from lipyomo_check.statement import Statement
 
 
@@ -33,13 +40,41 @@ def check_pairs(
         If it does not prove the upper end.
     """
     asked, following = Asked.of(statement), Payload(payload)
-    again = StrictPairs(asked) if strict else None
+    again = in_arb(asked) if strict else None
 
     def decide(boxes: Waiting, bounded: Bounded) -> Codes:
         if again is not None:
-            again.check(boxes, bounded.boxes)
+            confirm(again, boxes, bounded.boxes)
         return following.codes(boxes.size, asked.axes)
 
     total = total_of(asked.walk(decide), progress)
     following.end()
     return total
+
+
+def in_arb(asked: Asked) -> Asked:
+    """Return the question in ball arithmetic: bounds rest on no float64 arithmetic then."""
+    hidden = [
+        Kinks(level_in_balls(kinks.level), in_balls(kinks.left), in_balls(kinks.right))
+        for kinks in asked.hidden
+    ]
+    return replace(asked, hidden=hidden, head=in_balls(asked.head), gamma=NOTHING)
+
+
+def confirm(asked: Asked, before: Waiting, after: Waiting) -> None:
+    """Check what float64 has found of boxes: sides of units, and pairs that are proved.
+
+    Raises
+    ------
+    ProofError
+        If Arb does not confirm it.
+    """
+    with ctx.workprec(BITS):
+        exact = before._replace(low=in_balls(before.low), high=in_balls(before.high))
+        own = asked.bounded(exact).boxes
+        some = own.live.any(axis=(1, 2))  # of others nothing is left, perhaps as they have no point
+        new = (before.sides == OPEN) & (after.sides != OPEN)
+        if (new & (own.sides != after.sides))[some].any():
+            raise ProofError("ball arithmetic does not confirm the side of a unit")
+        if (own.live & ~after.live).any():
+            raise ProofError("ball arithmetic does not confirm a bound")

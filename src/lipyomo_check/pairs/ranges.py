@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from lipyomo_check.smooth.balls import outwards
 from lipyomo_check.smooth.boxes import Ball, Ends, middles
 from lipyomo_check.smooth.elementary import ULP, Array
 from lipyomo_check.smooth.halfspaces import UNDERFLOW
@@ -91,7 +92,8 @@ class Units:
         ends = left * low, right * high
         slope = (ends[1] - ends[0]) / np.where(open_, high - low, 1.0)
         parts = ends[0] - slope * low, ends[1] - slope * high
-        room = 8.0 * ULP * (np.abs(ends).max(axis=0) + np.abs(slope) * (np.abs(low) + np.abs(high)))
+        largest = np.maximum(*map(np.abs, ends)) + np.abs(slope) * (np.abs(low) + np.abs(high))
+        room = 8.0 * ULP * largest
         through = np.where(high > -low * (1.0 + TIE), right, left)
         convex = left < right
         zero = np.zeros_like(low)
@@ -146,7 +148,7 @@ def units_on(
             z = z[0].copy(), z[1].copy()
             for side, other, meet in zip(z, back, (np.maximum, np.minimum), strict=True):
                 side[:, pick] = np.where(open_[:, pick], meet(side[:, pick], other), side[:, pick])
-        found.append(Units.of(kinks, z, own))
+        found.append(Units.of(kinks, outwards(*z), own))
         if i + 1 < len(hidden):
             lines.append(found[-1].lines(kinks, size))
             h = found[-1].outputs(kinks)

@@ -83,7 +83,8 @@ class Tangents:
             size = (np.abs(c) + b) * largest
             ends = [(c + sign * b) * end for sign in (-1.0, 1.0) for end in (least, most)]
             room = 8.0 * ULP * size
-            low, high = np.minimum.reduce(ends) - room, np.maximum.reduce(ends) + room
+            corners = np.stack(ends)
+            low, high = corners.min(axis=0) - room, corners.max(axis=0) + room
         found.paces.append(size)
         return found
 
@@ -123,10 +124,12 @@ class Tangents:
             rows = _product(rows * c[:, None] + sizes * turn[:, None], hidden[i].level.tangents)
         ends = np.matmul(rows, self.along)[:, :, 0]
         mass = np.matmul(np.abs(rows), np.abs(self.along))[:, :, 0] + np.abs(ends)
-        return np.asarray(ends + constant * (1.0 + gamma) + (gamma * mass + UNDERFLOW))
+        found: Array = ends + constant * (1.0 + gamma) + (gamma * mass + UNDERFLOW)
+        return found
 
 
 def _product(rows: Array, weight: Array) -> Array:
     """Return rows (N, r, n) times a matrix, as one product."""
     flat = rows.reshape(-1, rows.shape[2]) @ weight
-    return np.asarray(flat.reshape(*rows.shape[:2], weight.shape[1]))
+    found: Array = flat.reshape(*rows.shape[:2], weight.shape[1])
+    return found

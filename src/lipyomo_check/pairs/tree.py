@@ -232,7 +232,8 @@ class Asked:
         size = tangents.paces[-1][:, :, 0] @ np.abs(self.head).T
         lost = self.gamma * np.matmul(np.abs(functionals), size[:, :, None])[:, :, 0]
         rows = functionals @ self.head
-        return np.asarray(tangents.above(self.hidden, rows, self.gamma) + 2.0 * lost)
+        found: Array = tangents.above(self.hidden, rows, self.gamma) + 2.0 * lost
+        return found
 
     def _parts(self, boxes: Waiting, axis: Indices) -> list[Waiting]:
         """Return both parts of each box, split along its input or at the kink of its unit."""

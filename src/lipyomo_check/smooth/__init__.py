@@ -5,7 +5,7 @@ activations; `powers` and `derived` have some of them), `lines` (relaxations of 
 `factors`, `common`, `together`, `whole`, `squares`, `ratios` and `layers` (of all outputs of a
 layer, products among them), `boxes`, `halfspaces` and `bound` (of a box), `euclid` (Euclidean
 norms), `shells` (points between two values of a function), `tree` and `steps` (that the boxes are
-all boxes, and what a file says of them), `strict` and its parts (a box once more, in Arb, with
-`balls` and `definitions`), `proof` (the check of a file), `slopes` (without any boxes), `witness`
-(that the lower end is attained).
+all boxes, and what a file says of them), `balls`, `definitions` and `strict` (the same once more in
+Arb), `proof` (the check of a file), `slopes` (without any boxes), `witness` (that the lower end is
+attained).
 """

@@ -100,9 +100,11 @@ def rows_times(rows: Array, values: Array) -> Array:
     """Return rows (N, k, n) or (k, n) times a vector a box, (N, n)."""
     if rows.ndim == 2:
         return values @ rows.T
-    return np.asarray(np.matmul(rows, values[..., None])[..., 0])
+    product: Array = np.matmul(rows, values[..., None])[..., 0]
+    return product
 
 
 def _times2(rows: Array, first: Array, second: Array) -> Array:
     """Do the same for two vectors, (N, k, 2)."""
-    return np.asarray(np.matmul(rows, np.stack([first, second], axis=-1)))
+    products: Array = np.matmul(rows, np.stack([first, second], axis=-1))
+    return products

@@ -45,6 +45,7 @@ from lipyomo_check.parts import TOGETHER, Domain
 from lipyomo_check.reading import MOST_NUMBERS
 from lipyomo_check.smooth import squares
 from lipyomo_check.smooth.backwards import back
+from lipyomo_check.smooth.balls import alike, outwards
 from lipyomo_check.smooth.bounded import Bounded
 from lipyomo_check.smooth.boxes import Ball, Boxes, Ends, Rows, middles
 from lipyomo_check.smooth.common import common_of
@@ -64,6 +65,7 @@ from lipyomo_check.smooth.halfspaces import (
 from lipyomo_check.smooth.layers import Mode, Relaxed
 from lipyomo_check.smooth.levels import Level
 from lipyomo_check.smooth.objective import Objective
+from lipyomo_check.smooth.planes import Planes
 from lipyomo_check.smooth.two_lines import TwoLines, ends_by_lines
 from lipyomo_check.smooth.whole import Sum, sums_of
 
@@ -146,7 +148,7 @@ class Chain:
             widths.append(levels[0].tangents.shape)
         widest = max(*head.shape, *(n for shape in widths for n in shape))
         self.gamma = (widest + 16) * (len(levels) + 2) * 2.0**-51
-        self._objective = Objective(self.levels, head, offset, self.gamma)
+        self.objective = Objective(self.levels, head, offset, self.gamma)
         self._growth = growth_of(self.levels, head, largest, offset)
         self.grows = any(self._grows)
         kinked = any(group.kind.kinked for level in levels for group in level.groups)
@@ -158,10 +160,18 @@ class Chain:
     @np.errstate(
         over="ignore", invalid="ignore", divide="ignore"
     )  # such boxes have no finite bound
-    def bound(self, functionals: Array, boxes: Boxes, spaces: Sequence[HalfSpaces] = ()) -> Bounded:
+    def bound(
+        self,
+        functionals: Array,
+        boxes: Boxes,
+        spaces: Sequence[HalfSpaces] = (),
+        known: Bounded | None = None,
+    ) -> Bounded:
         """Bound ``w . J(x) v`` on boxes, w being the row of `functionals`, (N, m), of each.
 
-        Only points of further half-spaces count, if some are given.
+        Only points of further half-spaces count, if some are given.  Planes and multiples of
+        half-spaces are chosen as in `known` bounds, which have shown that numbers are not too
+        large.
         """
         x, v = middles(boxes.low, boxes.high), middles(boxes.v_low, boxes.v_high)
         space = inherited(boxes.rise, boxes.least, *x)
@@ -186,7 +196,7 @@ class Chain:
                 z = self._above_least(i, z, layers[-1])
             if i and self.by_lines:
                 z = _both(z, ends_by_lines(self.levels, lines, x, self.gamma))
-            z = self._in_phase(i, z, boxes)
+            z = self._in_phase(i, outwards(*z), boxes)
             sizes = _terms(level.sizes, h) + np.abs(level.bias), _terms(level.tangent_sizes, t)
             mode = self.mode(i)
             layers.append(Relaxed.of(level, z, u, sizes, (of_z, of_u), scope, mode))
@@ -195,7 +205,7 @@ class Chain:
             rows.append((of_z, of_u))
             if mode.inner:
                 h, t = layers[-1].outputs(level), layers[-1].tangents(level)
-        return self._bounded(functionals, layers, rows, x, v, boxes, spaces)
+        return self._bounded(functionals, layers, rows, x, v, boxes, spaces, known)
 
     def mode(self, i: int) -> Mode:
         """Return what is to be computed for a layer."""
@@ -247,11 +257,18 @@ class Chain:
         v: Ball,
         boxes: Boxes,
         spaces: Sequence[HalfSpaces],
+        known: Bounded | None,
     ) -> Bounded:
         """Go backwards with ``w . W_last`` as a whole."""
-        found = self._objective.above(functionals, layers, rows, x, v)
-        upper = within_reach(found.upper, layers, self._grows, self._growth)
-        above = by_phases(self.broken, Above(upper, found.x), rows, x[1], boxes)
+        chosen, given = None, None
+        if known is not None:
+            chosen = [Planes(*(alike(side, self.head) for side in own)) for own in known.planes]
+            given = known.multiples
+        found = self.objective.above(functionals, layers, rows, x, v, chosen)
+        upper = found.upper
+        if known is None:
+            upper = within_reach(upper, layers, self._grows, self._growth)
+        above = by_phases(self.broken, Above(upper, found.x, given=given), rows, x[1], boxes)
         if self.domain is not None:
             above = confined(self.domain, above, *x)
         for further in spaces:
@@ -259,7 +276,8 @@ class Chain:
         upper = above.upper
         for layer in layers:
             upper = np.where((layer.low > layer.high).any(axis=1), -np.inf, upper)
-        upper = within_reach(upper, layers, self._grows, self._growth)
+        if known is None:
+            upper = within_reach(upper, layers, self._grows, self._growth)
         return Bounded(
             upper, above.x, found.v, above.multiples, found.planes, tuple(layers), tuple(rows)
         )
@@ -272,7 +290,8 @@ def _both(one: Ends, other: Ends) -> Ends:
 
 def _terms(sizes: Array, signal: Ball) -> Array:
     """Return sums of absolute values of the terms of ``W h``."""
-    return np.asarray((np.abs(signal[0]) + signal[1]) @ sizes.T)
+    terms: Array = (np.abs(signal[0]) + signal[1]) @ sizes.T
+    return terms
 
 
 def _first_rows(level: Level, z: Ends, u: Ends) -> tuple[Rows, Rows]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from lipyomo_check.smooth.boxes import Rows
 from lipyomo_check.smooth.elementary import Array
 from lipyomo_check.smooth.halfspaces import Multiple
@@ -38,7 +41,7 @@ class Bounded:
     layers: tuple[Relaxed, ...]
     rows: tuple[tuple[Rows, Rows], ...]
 
-    def part(self, which: slice) -> Bounded:
+    def part(self, which: npt.NDArray[np.int64]) -> Bounded:
         """Select some of them, without their layers and rows."""
         multiples = tuple(one.part(which) for one in self.multiples)
         planes = tuple(Planes(*(side[which] for side in one)) for one in self.planes)

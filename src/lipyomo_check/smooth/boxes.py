@@ -40,7 +40,7 @@ class Boxes(NamedTuple):
         """Return boxes all of whose points count."""
         return cls(low, high, v_low, v_high, z_low, z_high, 0.0 * low, np.full(len(low), -np.inf))
 
-    def part(self, which: npt.NDArray[np.bool_] | slice) -> Boxes:
+    def part(self, which: npt.NDArray[np.bool_ | np.int64] | slice) -> Boxes:
         """Return some of them."""
         return Boxes(*(side[which] for side in self))
 
@@ -57,4 +57,4 @@ class Rows(NamedTuple):
 def middles(low: Array, high: Array) -> Ball:
     """Return middle and a radius that is not less than half the width."""
     centre = low + (high - low) / 2.0
-    return centre, np.nextafter(np.maximum(high - centre, centre - low), np.inf) * (high > low)
+    return centre, np.nextafter(np.maximum(high - centre, centre - low), np.inf) * ~(high <= low)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo_check.parts import Domain, rational
+from lipyomo_check.smooth.balls import alike
 from lipyomo_check.smooth.bound import Chain
 from lipyomo_check.smooth.boxes import Boxes
 from lipyomo_check.smooth.elementary import ULP, Array
@@ -26,7 +27,7 @@ class Cases(NamedTuple):
         """The number of cases (`len` of a tuple is that of its fields)."""
         return len(self.target)
 
-    def part(self, which: npt.NDArray[np.bool_] | slice) -> Cases:
+    def part(self, which: npt.NDArray[np.bool_ | np.int64] | slice) -> Cases:
         """Return some of them."""
         return Cases(self.boxes.part(which), self.target[which])
 
@@ -183,5 +184,6 @@ def are_outside(domain: Domain, low: Array, high: Array) -> npt.NDArray[np.bool_
         gap = np.abs(near - centre)
         gap = np.maximum(gap - ULP * (np.abs(near) + np.abs(centre)), 0.0)
         power = 1 if norm == "l1" else 2
-        found |= (gap**power).sum(axis=1) * (1.0 - 4.0 * room) > radius**power * (1.0 + 4.0 * room)
+        most = alike(np.array([radius]), low) ** power * (1.0 + 4.0 * room)
+        found |= (gap**power).sum(axis=1) * (1.0 - 4.0 * room) > most
     return found

@@ -50,7 +50,8 @@ class Common(NamedTuple):
 
     def sums(self, members: Array) -> Array:
         """Return sums (N, G, ...) over the members (N, p, ...) of each group."""
-        return np.asarray(np.add.reduceat(members, self.first, axis=1))
+        found: Array = np.add.reduceat(members, self.first, axis=1)
+        return found
 
 
 def common_of(level: Level) -> Common | None:

@@ -27,6 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from lipyomo_check.smooth.balls import alike, plain
 from lipyomo_check.smooth.bound import Chain
 from lipyomo_check.smooth.bounded import Bounded
 from lipyomo_check.smooth.boxes import Boxes, middles
@@ -56,6 +57,26 @@ class Jacobian(NamedTuple):
 
     parts: Array
     rest: Array
+
+
+class Across(NamedTuple):
+    """Bounds a, b and c (N,), one of ``-y . J v``, by inputs (and directions), and the rest."""
+
+    a: Array
+    b: Array
+    c: Array
+    minus: Array
+    shares: Array
+    left: Array
+
+    def hold(self, along: Array, upper: float) -> Bools:
+        """Return whether norms are at most `upper` where ``y . J v <= along``."""
+        m = np.maximum(np.maximum(along, self.minus), 0.0)
+        square = alike(np.full(len(self.a), upper), self.a) ** 2
+        one, other = square - m * m - self.b**2, square - self.a**2 - self.c**2
+        both = (m * self.a + self.b * self.c) ** 2
+        holds: Bools = (one >= 0.0) & (other >= 0.0) & (one * other >= both)
+        return holds
 
 
 class Goals(NamedTuple):
@@ -157,16 +178,22 @@ def _rows(chain: Chain, functionals: Array | None, count: int) -> Array:
     return (functionals @ chain.head)[:, None]
 
 
-def goals(
+def goals(found: Across, upper: float, gamma: float) -> Goals:
+    """Return the largest bounds of boxes for which the norm is at most `upper`."""
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        most = _most(found.a, found.b, found.c, found.minus, upper, gamma)
+    return Goals(most, found.shares, found.left)
+
+
+def across(
     chain: Chain,
     functionals: Array,
     boxes: Boxes,
     frame: Frame,
     bounded: Bounded,
     moving: Array,
-    upper: float,
-) -> Goals:
-    """Return the largest bounds of boxes for which the norm is at most `upper`."""
+) -> Across:
+    """Return bounds across the directions of boxes."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         y = frame.y
         rows = _rows(chain, functionals if y is None else None, len(boxes.low))
@@ -181,14 +208,14 @@ def goals(
         size = lengths(lengths(np.abs(parts).sum(axis=1) + rest)) * np.maximum(lengths(reach), 1.0)
         more = (8.0 + rest.shape[1]) * chain.gamma * size + np.sqrt(UNDERFLOW)
         if frame.single:
-            return _across_both(parts, rest, y, boxes.v_low, more, upper, chain.gamma)
-        return _across_outputs(parts, rest, y, boxes, more, upper, chain.gamma)
+            return _across_both(parts, rest, y, boxes.v_low, more, chain.gamma)
+        return _across_outputs(parts, rest, y, boxes, more)
 
 
 def _across_both(
-    parts: Array, rest: Array, y: Array, v: Array, more: Array, upper: float, gamma: float
-) -> Goals:
-    """Return goals where the input's norm is Euclidean."""
+    parts: Array, rest: Array, y: Array, v: Array, more: Array, gamma: float
+) -> Across:
+    """Return bounds where the input's norm is Euclidean."""
     away = lengths(lengths(rest)) + more
     gradients = np.matmul(y[:, None, None], parts)[:, :, 0]
     along = np.matmul(gradients, v[:, :, None])[..., 0]
@@ -205,13 +232,11 @@ def _across_both(
         slopes = parts[:, 1:].reshape(len(parts), -1, rest.shape[1] * rest.shape[2])
         c = _spectral(middle, gamma) + lengths(np.abs(slopes).sum(axis=1)) + away
     minus = np.abs(along[:, 1:]).sum(axis=1) - along[:, 0] + away
-    return Goals(_most(a, b, c, minus, upper, gamma), shares, away)
+    return Across(a, b, c, minus, shares, away)
 
 
-def _across_outputs(
-    parts: Array, rest: Array, y: Array, boxes: Boxes, more: Array, upper: float, gamma: float
-) -> Goals:
-    """Return goals where only the output's norm is Euclidean."""
+def _across_outputs(parts: Array, rest: Array, y: Array, boxes: Boxes, more: Array) -> Across:
+    """Return bounds where only the output's norm is Euclidean."""
     v, open_v = 0.5 * (boxes.v_low + boxes.v_high), 0.5 * (boxes.v_high - boxes.v_low)
     away = lengths(np.matmul(rest, (np.abs(v) + open_v)[:, :, None])[..., 0]) + more
     gradients = np.matmul(y[:, None, None], parts)[:, :, 0]
@@ -224,8 +249,8 @@ def _across_outputs(
     minus = minus + np.matmul(np.abs(gradients), open_v[:, :, None])[..., 0].sum(axis=1)
     zero = np.zeros_like(b)
     of_v = lengths(np.swapaxes(np.abs(across).sum(axis=1), 1, 2)) * open_v
-    shares = np.hstack([lengths(outputs[:, 1:]), of_v])
-    return Goals(_most(zero, b, zero, minus, upper, gamma), shares, away)
+    shares = np.concatenate([lengths(outputs[:, 1:]), of_v], axis=1)
+    return Across(zero, b, zero, minus, shares, away)
 
 
 def _most(a: Array, b: Array, c: Array, minus: Array, upper: float, gamma: float) -> Array:
@@ -250,7 +275,7 @@ def _most(a: Array, b: Array, c: Array, minus: Array, upper: float, gamma: float
 def _enclosed(chain: Chain, rows: Array, errors: Array, boxes: Boxes, bounded: Bounded) -> Jacobian:
     """Return rows (N, k, n) of the last layer, off by `errors`, times the Jacobian on boxes."""
     gamma, (_, reach) = chain.gamma, middles(boxes.low, boxes.high)
-    F = np.zeros((*rows.shape[:2], 1 + reach.shape[1], rows.shape[2]))
+    F = alike(np.zeros((*rows.shape[:2], 1 + reach.shape[1], rows.shape[2])), rows)
     F[:, :, 0] = rows
     layers = zip(chain.levels, bounded.layers, bounded.rows, strict=True)
     for level, layer, (z, _) in reversed(list(layers)):
@@ -284,7 +309,8 @@ def _enclosed(chain: Chain, rows: Array, errors: Array, boxes: Boxes, bounded: B
 def _largest(parts: Array) -> Array:
     """Bound ``|p_0 + sum_i delta_i p_i|`` over delta in [-1, 1]^d, for p (N, 1 + d, k)."""
     whole = np.abs(parts[:, 0]) + np.abs(parts[:, 1:]).sum(axis=1)
-    return np.asarray(np.minimum(lengths(whole), lengths(parts).sum(axis=1)))
+    least: Array = np.minimum(lengths(whole), lengths(parts).sum(axis=1))
+    return least
 
 
 def _spectral(matrices: Array, gamma: float) -> Array:
@@ -295,14 +321,16 @@ def _spectral(matrices: Array, gamma: float) -> Array:
     count = min(matrices.shape[1:])
     other = np.swapaxes(matrices, 1, 2)
     G = matrices @ other if count == matrices.shape[1] else other @ matrices
-    Q = np.linalg.eigh(np.nan_to_num(G))[1]
+    Q = alike(np.linalg.eigh(np.nan_to_num(plain(G)))[1], G)
     B, unit = np.swapaxes(Q, 1, 2) @ G @ Q, np.swapaxes(Q, 1, 2) @ Q - np.eye(count)
     room = (8.0 + count) ** 2 * gamma * (matrices * matrices).sum(axis=(1, 2))
     defect = np.abs(unit).sum(axis=2).max(axis=1) + (8.0 + count) ** 2 * gamma
     top = (np.abs(B).sum(axis=2).max(axis=1) + room) / np.maximum(1.0 - defect, 0.0)
-    return np.asarray(np.sqrt(top) * (1.0 + gamma))
+    sizes: Array = np.sqrt(top) * (1.0 + gamma)
+    return sizes
 
 
 def lengths(vectors: Array) -> Array:
     """Return Euclidean lengths along the last axis."""
-    return np.asarray(np.sqrt((vectors * vectors).sum(axis=-1)))
+    found: Array = np.sqrt((vectors * vectors).sum(axis=-1))
+    return found

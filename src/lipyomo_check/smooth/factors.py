@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from lipyomo_check.smooth.balls import BOTH, NOTHING
 from lipyomo_check.smooth.boxes import Ball, Ends, Rows
 from lipyomo_check.smooth.elementary import ULP, Array
 from lipyomo_check.smooth.levels import Indices, Products
@@ -67,6 +68,14 @@ class Form(NamedTuple):
         size = np.abs(centre) + half + span + np.abs(middle)
         return cls(turn, centre - middle, np.maximum(half - span, 0.0), size, middle, radius)
 
+    def about(self, points: Array) -> Form:
+        """Return the same with other numbers for middles."""
+        low, high = self.ends
+        radius = np.maximum(high - points, points - low)
+        return self._replace(
+            offset=self.offset + (self.middle - points), middle=points, radius=radius
+        )
+
     @property
     def ends(self) -> Ends:
         """The signals' ranges, with room for rounding."""
@@ -77,19 +86,22 @@ class Form(NamedTuple):
 class Left(NamedTuple):
     """Ends (N, P) of (p - f)(q - g), f and g being the middles, for three products.
 
-    The products are z_i z_j, u_i z_j and z_i u_j; both arrays have the shape (3, N, P).
+    The products are z_i z_j, u_i z_j and z_i u_j; both arrays have the shape (3, N, P).  `forms`
+    are those of their factors.
     """
 
     low: Array
     high: Array
+    forms: tuple[tuple[Form, Form], ...]
 
 
 def left_of(products: Products, z: tuple[Rows, Ball], u: tuple[Rows, Ball], scope: Scope) -> Left:
     """Return the products of a layer less the planes through their middles."""
     z_i, z_j = (Form.of(z[0], rows, z[1], scope) for rows in (products.left, products.right))
     u_i, u_j = (Form.of(u[0], rows, u[1], scope) for rows in (products.left, products.right))
-    found = [left_between(p, q, scope.gamma) for p, q in ((z_i, z_j), (u_i, z_j), (z_i, u_j))]
-    return Left(np.stack([low for low, _ in found]), np.stack([high for _, high in found]))
+    forms = (z_i, z_j), (u_i, z_j), (z_i, u_j)
+    found = [left_between(p, q, scope.gamma) for p, q in forms]
+    return Left(np.stack([low for low, _ in found]), np.stack([high for _, high in found]), forms)
 
 
 @np.errstate(divide="ignore", over="ignore", invalid="ignore")  # what overflows says nothing
@@ -145,8 +157,18 @@ Point = tuple[Array, Array, Array, Array]
 """z of both factors and u of both (N, P), where a plane is to be low."""
 
 
-def above(factors: Factors, left: Left, a: Array, b: Array, point: Point | None) -> Above:
-    """Return planes through the middles, or those that are lowest at one point of each box."""
+def above(
+    factors: Factors,
+    left: Left,
+    a: Array,
+    b: Array,
+    point: Point | None,
+    chosen: Array | None = None,
+) -> Above:
+    """Return planes through the middles, or those that are lowest at one point of each box.
+
+    `chosen` are given `points`, of any planes.
+    """
     (z, u), (z_ends, u_ends) = (factors.z, factors.u), factors.ends
     pairs = (
         (0, z[0], z[1], z_ends),
@@ -156,10 +178,16 @@ def above(factors: Factors, left: Left, a: Array, b: Array, point: Point | None)
     there: list[Ball | None] = [None] * 3
     if point is not None:
         there = [(point[0], point[1]), (point[2], point[1]), (point[0], point[3])]
-    found = [
-        plane(c, (p[0], q[0]), ends, (left.low[k], left.high[k]), at)
-        for c, (k, p, q, ends), at in zip((a, b, b), pairs, there, strict=True)
-    ]
+    if chosen is None:
+        found = [
+            plane(c, (p[0], q[0]), ends, (left.low[k], left.high[k]), at)
+            for c, (k, p, q, ends), at in zip((a, b, b), pairs, there, strict=True)
+        ]
+    else:
+        found = [
+            given_plane(c, *left.forms[k], chosen[:, k, 0], chosen[:, k, 1])
+            for k, c in enumerate((a, b, b))
+        ]
     (f0, g0, e0), (f1, g1, e1), (f2, g2, e2) = found
     slopes = np.concatenate([a * g0 + b * g2, a * f0 + b * f1], axis=1)
     rates = np.concatenate([b * g1, b * f2], axis=1)
@@ -198,6 +226,16 @@ def plane(
         best, e = np.where(less, value, best), np.where(less, 0.0, e)
         f, g = np.where(less, one, f), np.where(less, other, g)
     return f, g, e
+
+
+def given_plane(c: Array, p: Form, q: Form, f: Array, g: Array) -> tuple[Array, Array, Array]:
+    """Return f, g and e as `plane` does, for any f and g, in balls."""
+    (p_low, p_high), (q_low, q_high) = p.ends, q.ends
+    low, high = times((p_low - f, p_high - f), (q_low - g, q_high - g))
+    own = left_between(p.about(f), q.about(g), NOTHING)
+    low, high = np.fmax(low, own[0]), np.fmin(high, own[1])
+    either = (low + high) / 2.0 + (high - low) / 2.0 * BOTH  # of a sign that is not known
+    return f, g, np.where(c >= 0.0, high, np.where(c <= 0.0, low, either))
 
 
 def times(one: Ends, other: Ends) -> Ends:

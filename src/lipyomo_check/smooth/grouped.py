@@ -61,7 +61,7 @@ def by_group(
     found: tuple[Array, ...] = ()
     for group, one in samples:
         values = of(group, one)
-        found = found or tuple(np.empty(shape) for _ in values)
+        found = found or tuple(np.zeros_like(value, order="C", shape=shape) for value in values)
         for into, value in zip(found, values, strict=True):
             into[:, group.units] = value
     return found

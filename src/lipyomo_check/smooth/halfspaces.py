@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo_check.parts import Domain
+from lipyomo_check.smooth.balls import alike
 from lipyomo_check.smooth.boxes import Boxes, Rows
 from lipyomo_check.smooth.elementary import ULP, Array
 
@@ -31,7 +32,7 @@ class Multiple(NamedTuple):
     mu: Array | None = None
     rows: Array | None = None
 
-    def part(self, which: slice) -> Multiple:
+    def part(self, which: npt.NDArray[np.int64]) -> Multiple:
         """Select those of some boxes."""
         return Multiple(*(None if side is None else side[which] for side in self))
 
@@ -39,12 +40,21 @@ class Multiple(NamedTuple):
 class Above(NamedTuple):
     """Upper functions of N boxes: their maxima (N,), and coefficients of x (N, d).
 
-    `multiples` are those that were added, of all half-spaces in their order.
+    `multiples` are those that were added, of all half-spaces in their order; those that are to be
+    added may be `given`.
     """
 
     upper: Array
     x: Array
     multiples: tuple[Multiple, ...] = ()
+    given: Sequence[Multiple] | None = None
+
+    @property
+    def following(self) -> Multiple:
+        """What is given of the half-space that is next, in the numbers of these functions."""
+        assert self.given is not None
+        one = self.given[len(self.multiples)]
+        return Multiple(*(None if side is None else alike(side, self.x) for side in one))
 
     def without(self) -> Above:
         """Do the same, with a half-space that cuts through none of the boxes."""
@@ -76,7 +86,16 @@ def confined(domain: Domain, found: Above, centre: Array, reach: Array) -> Above
         return found
     _, point, radius = domain.ball
     for corner in (True, False):
-        normal, size = normals(domain, found.x, centre, reach, corner)
+        if found.given is None:
+            normal = normals(domain, found.x, centre, reach, corner)
+        elif (chosen := found.following.rows) is not None:
+            normal = chosen
+        else:
+            found = found.without()
+            continue
+        size = np.abs(normal).max(axis=1)
+        if domain.ball[0] == "l2":
+            size = np.sqrt((normal * normal).sum(axis=1))
         level = radius * size - (normal * (centre - point)).sum(axis=1)
         which = np.flatnonzero(level < (np.abs(normal) * reach).sum(axis=1))
         n, gap = normal[which], np.abs(centre[which]) + np.abs(point)
@@ -85,10 +104,8 @@ def confined(domain: Domain, found: Above, centre: Array, reach: Array) -> Above
     return found
 
 
-def normals(
-    domain: Domain, x: Array, centre: Array, reach: Array, corner: bool
-) -> tuple[Array, Array]:
-    """Return normals of tangents of the ball, and their dual norms.
+def normals(domain: Domain, x: Array, centre: Array, reach: Array, corner: bool) -> Array:
+    """Return normals of tangents of the ball.
 
     They point to the corner of each box where its upper function is largest, or to its centre: any
     normals would do.
@@ -97,9 +114,9 @@ def normals(
     norm, point, _ = domain.ball
     gap = centre + np.sign(x) * reach * corner - point
     if norm == "l1":
-        return np.where(gap >= 0, 1.0, -1.0), np.ones(len(gap))
-    gap = gap / np.maximum(np.abs(gap).max(axis=1, keepdims=True), 1e-300)
-    return gap, np.sqrt((gap * gap).sum(axis=1))
+        return np.where(gap >= 0, 1.0, -1.0)
+    normal: Array = gap / np.maximum(np.abs(gap).max(axis=1, keepdims=True), 1e-300)
+    return normal
 
 
 def inherited(rise: Array, least: Array, centre: Array, reach: Array) -> HalfSpaces:
@@ -161,23 +178,25 @@ def with_multiples(
     ``x + mu a`` vanishes, or at 0.  Whatever mu is, the bound is computed with room for rounding.
     """
     which, a, level, level_size = spaces
-    if not which.size:
+    given = None if found.given is None else found.following.mu
+    if not which.size or (found.given is not None and given is None):
         return found.without()
     upper, x, reach = found.upper[which], found.x[which], reach[which]
     size = (np.abs(x) * reach).sum(axis=1)
     turn = np.abs(a) * reach
-    mu = best_multiple(x, a, level, reach)
+    mu = best_multiple(x, a, level, reach) if given is None else given[which]
     new = x + mu[:, None] * a
     parts = upper - size, mu * level, (np.abs(new) * reach).sum(axis=1)
     mass = np.abs(upper) + size + mu * (level_size + turn.sum(axis=1)) + parts[2]
     room = (x.shape[1] + 16) * 2.0**-50 * mass + mu * UNDERFLOW
     bound = parts[0] + parts[1] + parts[2] + room
-    better = bound < upper
-    all_upper, all_x, multiple = found.upper.copy(), found.x.copy(), np.zeros(len(found.upper))
+    better = bound < upper if given is None else mu > 0.0
+    all_upper, all_x, multiple = found.upper.copy(), found.x.copy(), np.zeros_like(found.upper)
     all_upper[which] = np.where(better, bound, upper)
     all_x[which] = np.where(better[:, None], new, x)
     multiple[which] = np.where(better, mu, 0.0)
-    return Above(all_upper, all_x, (*found.multiples, Multiple(multiple, chosen)))
+    multiples = *found.multiples, Multiple(multiple, chosen)
+    return Above(all_upper, all_x, multiples, found.given)
 
 
 def by_phases(

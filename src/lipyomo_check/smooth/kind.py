@@ -56,6 +56,10 @@ class Kind:
         Of a kind without bounds everywhere: whether it is smooth on intervals with these ends.
     geometric : bool, optional
         Whether its intervals are better divided by ratios.
+    power : float, optional
+        Of a power whose tangents are bounded by ratios (`ratios`): its exponent.
+    error : float, optional
+        What its numbers err by.
     """
 
     derivatives: Derivatives
@@ -65,6 +69,8 @@ class Kind:
     slopes: tuple[float, float] = (0.0, 1.0)
     inside: Callable[[Array, Array], Bools] | None = None
     geometric: bool = False
+    power: float | None = None
+    error: float = ERROR
 
     @property
     def kinked(self) -> bool:
@@ -72,7 +78,7 @@ class Kind:
         return bool(self.breaks) and self.bounds == (0.0, 0.0, 0.0)
 
     def rooms(self, z: Array, value: Array, slope: Array) -> tuple[Array | float, Array | float]:
-        """Return the errors of sigma and sigma' of at most these sizes, in units of `ERROR`."""
+        """Return the errors of sigma and sigma' of at most these sizes, in units of `error`."""
         if self.inside is None:
             return self.scale[0] * (1.0 + z), self.scale[1]
         return self.scale[0] + value, self.scale[1] + slope
@@ -86,8 +92,8 @@ class Kind:
             second, third, fourth = self.bounds
             half = np.maximum(end - middle, middle - start) * (1.0 + ULP)
             wide = half * np.minimum(np.abs(three) + half * (fourth / 2.0), third)
-            of_second = _within(two, wide + ERROR * self.scale[2], second)
-            of_third = _within(three, half * fourth + ERROR * self.scale[3], third)
+            of_second = _within(two, wide + self.error * self.scale[2], second)
+            of_third = _within(three, half * fourth + self.error * self.scale[3], third)
             return of_second, of_third, one, two
         smooth, crossed = self.inside(start, end), (start < 0.0) & (end > 0.0)
         ends = self.derivatives(start, right)[2:], self.derivatives(end, right)[2:]
@@ -96,7 +102,7 @@ class Kind:
             low, high = np.minimum(a, b), np.maximum(a, b)
             low = np.where(crossed, np.minimum(low, 0.0), low)
             high = np.where(crossed, np.maximum(high, 0.0), high)
-            room = 2.0 * ERROR * (scale + np.maximum(np.abs(low), np.abs(high)))
+            room = 2.0 * self.error * (scale + np.maximum(np.abs(low), np.abs(high)))
             known = smooth & np.isfinite(low) & np.isfinite(high)
             radius = np.where(known, 0.5 * (high - low) + room, np.inf)
             found.append((np.where(known, 0.5 * (low + high), 0.0), radius))

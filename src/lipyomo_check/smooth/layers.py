@@ -22,7 +22,7 @@ from lipyomo_check.smooth.grouped import (
 )
 from lipyomo_check.smooth.levels import Group, Indices, Level
 from lipyomo_check.smooth.lines import Samples
-from lipyomo_check.smooth.ratios import exponent_of, tangents
+from lipyomo_check.smooth.ratios import tangents
 from lipyomo_check.smooth.together import Together
 from lipyomo_check.smooth.whole import Sum, Whole
 
@@ -270,7 +270,7 @@ def _ratios(
     """Return units that are powers, and ends of their tangents."""
     found = []
     for group in level.groups:
-        p, own = exponent_of(group.kind), group.units
+        p, own = group.kind.power, group.units
         if p is not None:
             of_z, of_u = (Form.of(rows, own, ball, scope) for rows, ball in (z, u))
             powers = values[0][:, own], values[1][:, own]

@@ -24,6 +24,7 @@ import numpy.typing as npt
 from flint import fmpq, fmpz
 
 from lipyomo_check.parts import Layer, rational
+from lipyomo_check.smooth.balls import alike
 from lipyomo_check.smooth.definitions import Unit, units_of
 from lipyomo_check.smooth.elementary import Array
 from lipyomo_check.smooth.kind import Kind
@@ -143,7 +144,7 @@ class Level:
         """Return sums over each row's branches."""
         if self.products is None:
             return branches
-        found = np.zeros((*branches.shape[:-1], len(self.weight)))
+        found = alike(np.zeros((*branches.shape[:-1], len(self.weight))), branches)
         for k, row in enumerate(self.products.own.tolist()):
             found[..., row] += branches[..., k]
         return found

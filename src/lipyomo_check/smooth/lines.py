@@ -21,8 +21,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lipyomo_check.smooth.balls import alike, plain
 from lipyomo_check.smooth.elementary import ULP, Array
-from lipyomo_check.smooth.kind import ERROR, Bools, Kind
+from lipyomo_check.smooth.kind import Bools, Kind
 
 PIECES = 4
 """Number of pieces of an interval of a kind without breaks."""
@@ -75,14 +76,15 @@ class Samples:
     @classmethod
     def of(cls, kind: Kind, low: Array, high: Array, flat: bool = False) -> Samples:
         """Sample the intervals [low, high]."""
-        ends = _knots(kind, low, high)
+        ends = _knots(kind, plain(low), plain(high))
         start, end = ends[:-1], ends[1:]
         middle = start + (end - start) / 2.0
-        right = _sides(kind, middle, low, high)
+        right = _sides(kind, middle, plain(low), plain(high))
         twice = right
         if kind.breaks:
             ends = np.stack([start, end], axis=1).reshape(-1, *low.shape)
             twice = tuple(np.repeat(side, 2, axis=0) for side in right)
+        start, middle, end, ends = (alike(part, low) for part in (start, middle, end, ends))
         values, slopes = kind.derivatives(ends, twice)[:2]
         second, third, one, two = kind.bends(start, middle, end, right)
         width, inner = end - start, len(middle) // 2
@@ -125,7 +127,7 @@ class Samples:
         size_A, size_c = np.abs(A), np.abs(c)
         z, value, slope = self.size
         of_value, of_slope = self.kind.rooms(z, value, slope)
-        room = ERROR * (size_A * of_value + size_c * of_slope)
+        room = self.kind.error * (size_A * of_value + size_c * of_slope)
         room = room + 8.0 * ULP * (size_A * value + size_c * slope + np.abs(s) * z)
         at = _sum((A, self.values), (c, self.slopes), (-s, self.ends))
         step = 2 if self.kind.breaks else 1
@@ -142,7 +144,7 @@ class Samples:
         """Return bounds of sigma on the intervals: values at the ends where it does not turn."""
         least, most = self.extremes(1.0, 0.0)
         z, value, slope = self.size
-        room = ERROR * self.kind.rooms(z, value, slope)[0] + 8.0 * ULP * value
+        room = self.kind.error * self.kind.rooms(z, value, slope)[0] + 8.0 * ULP * value
         low, high = self.extremes(0.0, 1.0)
         ends = self.values[0], self.values[-1]
         one_way = (low >= 0.0) | (high <= 0.0)
@@ -162,14 +164,17 @@ def _beyond(apart: Array, height: Array) -> Array:
     less than ``5 u / (1 - q)`` of it, u being 2^-53.  But the height is too large by ``10 u`` of it
     at least (`Samples.share` is), which adds ``10 u (1 + q) / (1 - q)``.
     """
-    left = 1.0 - apart / np.maximum(np.maximum(apart, height), TINY)
-    return np.asarray(height * (left * left))
+    left = np.fmin(1.0 - apart / np.maximum(np.maximum(apart, height), TINY), 1.0)
+    left = np.maximum(left, 0.0)
+    beyond: Array = height * (left * left)
+    return beyond
 
 
 def _sum(*terms: tuple[Array | float | np.float64, Array]) -> Array:
     """Return a sum of products, without those that are zero."""
-    found = [a * b for a, b in terms if not (np.ndim(a) == 0 and a == 0.0)]
-    return np.asarray(sum(found[1:], found[0]))
+    first, *others = (a * b for a, b in terms if not (isinstance(a, float) and a == 0.0))
+    total: Array = sum(others, first)
+    return total
 
 
 def _knots(kind: Kind, low: Array, high: Array) -> Array:

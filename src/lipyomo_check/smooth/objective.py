@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lipyomo_check.smooth.backwards import rows_times
+from lipyomo_check.smooth.balls import alike
 from lipyomo_check.smooth.boxes import Ball, Rows
 from lipyomo_check.smooth.elementary import Array
 from lipyomo_check.smooth.halfspaces import UNDERFLOW
@@ -63,9 +64,15 @@ class Objective:
         rows: list[tuple[Rows, Rows]],
         x: Ball,
         v: Ball,
+        chosen: Sequence[Planes] | None = None,
     ) -> Collapsed:
-        """Return the objective as affine functions on the whole boxes, once for each functional."""
-        found = self._whole(functionals, layers, x, v, None)
+        """Return the objective as affine functions on the whole boxes, once for each functional.
+
+        The slopes and points of `chosen` planes are taken, if there are some.
+        """
+        found = self._whole(functionals, layers, x, v, None, chosen)
+        if chosen is not None:
+            return found
         if any(level.products is not None for level in self.levels):
             # planes that are low at one point are better on narrow boxes
             worst = tuple(
@@ -85,13 +92,14 @@ class Objective:
         x: Ball,
         v: Ball,
         there: list[tuple[Array, Array]] | None,
+        chosen: Sequence[Planes] | None = None,
     ) -> Collapsed:
         """Return the objective as an affine function over the whole boxes.
 
         Where `there` are z and u of each layer, planes above products are low at that point.
         """
         count = len(x[0])
-        A, B = np.zeros((2, count, self.head.shape[1]))
+        A = B = alike(np.zeros((count, self.head.shape[1])), self.head)
         constant, mass = np.zeros(count), np.zeros(count)
         if self.offset is not None:
             A = functionals @ self.head
@@ -111,7 +119,8 @@ class Objective:
         for i in range(len(layers) - 1, -1, -1):
             layer, level = layers[i], self.levels[i]
             at = None if there is None else there[i]
-            planes = planes_above(layer, level, A, B, at)
+            given = None if chosen is None else chosen[i]
+            planes = planes_above(layer, level, A, B, at, given)
             constant = constant + planes.most.sum(axis=1)
             constant = constant + (planes.s * level.branch_bias).sum(axis=1)
             B = planes.rates

@@ -61,6 +61,7 @@ def planes_above(
     A: Array,
     B: Array,
     there: tuple[Array, Array] | None,
+    chosen: Planes | None = None,
 ) -> Planes:
     """Return planes above the terms of a layer's outputs.
 
@@ -71,13 +72,15 @@ def planes_above(
     A, B : ndarray, shape (N, outputs)
     there : (ndarray, ndarray), optional
         z and u (N, n) of a point at which planes are to be low.
+    chosen : Planes, optional
+        Whose slopes and points are taken.
     """
     products, u = level.products, relaxed.m if there is None else there[1]
     if products is None:
-        return _of_units(relaxed, A, B, u)
+        return _of_units(relaxed, A, B, u, chosen)
     n = products.units
-    units = _of_units(relaxed, A[:, :n], B[:, :n], u)
-    own, sums = _of_products(relaxed, level, A[:, n:], B[:, n:], there)
+    units = _of_units(relaxed, A[:, :n], B[:, :n], u, chosen)
+    own, sums = _of_products(relaxed, level, A[:, n:], B[:, n:], there, chosen)
     gap, product_gap = (
         level.rows_of(behind(*pair))
         for pair in ((units.gap, own.gaps), (units.product_gap, own.tangent_gaps))
@@ -96,7 +99,12 @@ def planes_above(
 
 
 def _of_products(
-    relaxed: Relaxed, level: Level, a: Array, b: Array, there: tuple[Array, Array] | None
+    relaxed: Relaxed,
+    level: Level,
+    a: Array,
+    b: Array,
+    there: tuple[Array, Array] | None,
+    chosen: Planes | None,
 ) -> tuple[Above, Array]:
     products = level.products
     assert products is not None
@@ -114,17 +122,18 @@ def _of_products(
     point = None
     if there is not None:
         point = there[0][:, i], there[0][:, j], there[1][:, i], there[1][:, j]
-    found = above(factors, relaxed.left, a, b, point)
+    points, sums = (None, None) if chosen is None else (chosen.points, chosen.sums)
+    found = above(factors, relaxed.left, a, b, point, points)
     if relaxed.together is None:
         return found, np.zeros((len(a), 5, 0))
     sizes = relaxed.size, relaxed.tangent_size
     at = there
     if at is None:
         at = ball_around(relaxed.low, np.maximum(relaxed.low, relaxed.high))[0], relaxed.m
-    return together(relaxed.together, found, (a, b), sizes, at, there is not None)
+    return together(relaxed.together, found, (a, b), sizes, at, there is not None, sums)
 
 
-def _of_units(relaxed: Relaxed, A: Array, B: Array, u: Array) -> Planes:
+def _of_units(relaxed: Relaxed, A: Array, B: Array, u: Array, chosen: Planes | None) -> Planes:
     """Return planes above the units, the same at both ends of u; chords are those for one u."""
     n = A.shape[1]
     d, d_reach = relaxed.d[:, :n], relaxed.d_reach[:, :n]
@@ -133,12 +142,12 @@ def _of_units(relaxed: Relaxed, A: Array, B: Array, u: Array) -> Planes:
 
     def of(group: Group, one: Samples) -> tuple[Array, ...]:
         k = group.units if len(relaxed.samples) > 1 else slice(None)
-        s = one.chord(A[:, k], at[:, k])
+        s = one.chord(A[:, k], at[:, k]) if chosen is None else chosen.s[:, :n][:, k]
         first, second = (one.extremes(A[:, k], end[:, k], s) for end in ends)
         return s, *first, *second
 
     s, low, high, other_low, other_high = by_group(relaxed.samples, A.shape, of, 5)
-    r = _meeting(d, d_reach, half, high, other_high)
+    r = chosen.r if chosen is not None else _meeting(d, d_reach, half, high, other_high)
     most = np.maximum(high - ends[0] * r, other_high - ends[1] * r)
     size = np.maximum(np.abs(high), np.abs(other_high)) + np.abs(s) * relaxed.size[:, :n]
     size = size + (np.abs(C) + np.abs(half)) * (np.abs(d) + d_reach)

@@ -83,6 +83,7 @@ def power_kind(exponent: float) -> Kind:
     whole = exponent == int(exponent)
     inside = (_everywhere if exponent > 0.0 else _beside) if whole else _above
     curved = not (whole and exponent > 0.0)
+    bounded = exponent if exponent in (0.5, -0.5, -1.0) else None
     return Kind(
         partial(_powers, exponent),
         NOWHERE,
@@ -90,6 +91,7 @@ def power_kind(exponent: float) -> Kind:
         slopes=(-math.inf, math.inf),
         inside=inside,
         geometric=curved,
+        power=bounded,
     )
 
 

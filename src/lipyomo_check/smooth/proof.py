@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
-from math import isfinite
 
 import numpy as np
-from flint import arb
+from flint import ctx
 
 from lipyomo_check.errors import ProofError
-from lipyomo_check.smooth.boxes import Boxes
+from lipyomo_check.parts import BITS
+from lipyomo_check.smooth.balls import in_balls
+from lipyomo_check.smooth.bounded import Bounded
+from lipyomo_check.smooth.cases import are_outside
+from lipyomo_check.smooth.elementary import Array
+from lipyomo_check.smooth.euclid import across
+from lipyomo_check.smooth.halfspaces import HalfSpaces
+from lipyomo_check.smooth.kind import Bools
 from lipyomo_check.smooth.levels import hidden_of
+from lipyomo_check.smooth.shells import Between
 from lipyomo_check.smooth.steps import SHARES, Bytes, Payload, Step, read_step, total_of
-from lipyomo_check.smooth.strict import StrictChain
-from lipyomo_check.smooth.strict_euclid import across
-from lipyomo_check.smooth.strict_layers import Known
-from lipyomo_check.smooth.strict_spaces import Affine, Space, at_least, is_outside
+from lipyomo_check.smooth.strict import boxes_in_balls, in_arb
 from lipyomo_check.smooth.tree import Question, Taken
 from lipyomo_check.statement import Statement
 
@@ -58,15 +61,19 @@ def check_tree(
     return total
 
 
+TOGETHER = 32
+"""Boxes that are bounded together in Arb."""
+
+
 class _Strict:
     """Checks in Arb what float64 has found."""
 
     def __init__(self, statement: Statement, question: Question) -> None:
-        self._chain, self._question = StrictChain(question.chain, hidden_of(statement)), question
-        self._level: StrictChain | None = None
+        self._chain, self._question = in_arb(question.chain, hidden_of(statement)), question
+        self._between: Between | None = None
         if question.between is not None:
-            assert statement.shell is not None
-            self._level = StrictChain(question.between.chain, statement.shell.layers[:-1])
+            shell, chain = question.between.shell, question.between.chain
+            self._between = Between(shell, in_arb(chain, shell.layers[:-1]))
 
     def check(self, taken: Taken, step: Step) -> None:
         """Check cases that end and cuts of the others.
@@ -76,81 +83,77 @@ class _Strict:
         ProofError
             If Arb does not confirm one.
         """
-        inner = -1
-        for k, code in enumerate(step.codes.tolist()):
-            one = taken.part(slice(k, k + 1))
-            cuts = None
-            if code:
-                inner += 1
-                cuts = step.cuts[inner]
-                if not isfinite(float(one.least[0])) and not cuts.any():
-                    continue
-            elif is_outside(self._question.domain, one.boxes.low[0], one.boxes.high[0]):
-                continue
-            spaces, off = self._of_shell(one.cases.boxes)
-            if off:
-                continue
-            found, layers = self._chain.bound(one.functionals[0], one.boxes, one.bounded, spaces)
-            if not found.x:  # no point
-                continue
-            left = list(_left(found, one, cuts))
-            if not self._are_small(left, one, layers):
-                raise ProofError("ball arithmetic does not confirm a bound")
+        ends = step.codes == 0
+        cuts = np.zeros((len(ends), step.cuts.shape[1]), dtype=np.uint8)
+        cuts[~ends] = step.cuts
+        wanted = np.flatnonzero(ends | np.isfinite(taken.least) | cuts.any(axis=1))
+        with ctx.workprec(BITS):
+            for at in range(0, wanted.size, TOGETHER):
+                which = wanted[at : at + TOGETHER]
+                if not self._holds(taken.part(which), cuts[which], ends[which]):
+                    raise ProofError("ball arithmetic does not confirm a bound")
 
-    def _are_small(self, left: list[arb], one: Taken, layers: list[Known]) -> bool:
-        """Return whether bounds along a box's directions are small enough."""
-        upper, moving = self._question.upper, self._question.moving
-        if one.frame is None:
-            most = arb(float(one.goals.most[0]))
-            return all(bound <= most for bound in left)
-        functional = one.functionals[0]
-        found = across(self._chain, functional, one.boxes, one.frame, layers, moving)
-        return all(found.hold(bound, upper) for bound in left)
-
-    def _of_shell(self, box: Boxes) -> tuple[list[Space], bool]:
-        """Return half-spaces of the shell's ends, and whether a box surely has no point of it."""
-        between, level = self._question.between, self._level
-        if between is None or level is None:
-            return [], False
-        own, spaces, off = between.without_phases(box), list[Space](), False
-        for sign, least in between.ends:
-            row = np.array([sign])
-            found, _ = level.bound(row, own, between.chain.bound(row[None], own))
-            off = off or bool(found.upper < arb(least))
-            spaces.append(partial(at_least, found, arb(least), own))
-        return spaces, off
+    def _holds(self, some: Taken, cuts: Bytes, ends: Bools) -> bool:
+        """Return whether what is to be small enough on boxes is so."""
+        asked, points = self._question, boxes_in_balls(some.cases.boxes)
+        off = ends & are_outside(asked.domain, points.low, points.high)
+        spaces: list[HalfSpaces] = []
+        if self._between is not None and asked.between is not None:
+            known = asked.between.bounds(some.cases.boxes)
+            spaces, outside = self._between.spaces(points, self._between.bounds(points, known))
+            off = off | outside
+        boxes, functionals = boxes_in_balls(some.boxes), in_balls(some.functionals)
+        found = self._chain.bound(functionals, boxes, spaces, some.bounded)
+        off = off | (found.upper == -np.inf)  # no point
+        if some.frame is None:
+            most = in_balls(some.goals.most)
+            return all(
+                (off | ~which | (b <= most)).all() for which, b in _left(found, some, cuts, ends)
+            )
+        frame, scale = some.frame, in_balls(np.ones(len(ends)))
+        if frame.y is not None:
+            y, scale = _unit(frame.y)
+            frame = frame._replace(y=y)
+        if frame.single:
+            v, size = _unit(some.boxes.v_low)
+            boxes, scale = boxes._replace(v_low=v, v_high=v), scale * size
+        beside = across(self._chain, functionals, boxes, frame, found, asked.moving)
+        for which, bound in _left(found, some, cuts, ends):
+            along = np.where(scale == 0.0, 0.0, bound / scale)
+            if not (off | ~which | beside.hold(along, asked.upper)).all():
+                return False
+        return True
 
 
-def _left(found: Affine, one: Taken, cuts: Bytes | None) -> Iterator[arb]:
-    """Return what has to be small enough: a bound, or bounds of parts cut off or outside.
+def _unit(vectors: Array) -> tuple[Array, Array]:
+    """Return vectors of length one, and their lengths; zeros stay zero."""
+    exact = in_balls(vectors)
+    lengths = [square.sqrt() for square in (exact * exact).sum(axis=1)]
+    sizes = in_balls(np.array(lengths, dtype=object))
+    return exact / np.where(sizes == 0.0, 1.0, sizes)[:, None], sizes
 
-    Which parts these are the signs in float64 say.
+
+def _left(found: Bounded, some: Taken, cuts: Bytes, ends: Bools) -> Iterator[tuple[Bools, Array]]:
+    """Return what has to be small enough, and on which boxes.
+
+    These are bounds, or bounds of parts that are cut off or outside.  Which parts these are the
+    signs in float64 say.
     """
-    if cuts is None:
-        yield found.upper
-        return
-    box, x, v = one.cases.boxes, one.bounded.x[0], one.bounded.v[0]
-    d = len(found.x)
-    for j, share in enumerate(cuts[:d].tolist()):
-        low, high = float(box.low[0, j]), float(box.high[0, j])
-        if share and low < high:
-            away = (high - low) * (share / SHARES)
-            if x[j] > 0:
-                kept, slope = arb(high) - arb(low + away), found.x[j]
-            else:
-                kept, slope = arb(high - away) - arb(low), -found.x[j]
-            yield found.upper - slope.max(arb(0)) * kept
-    for j, gone in enumerate(cuts[d:].tolist()):
-        low, high = float(box.v_low[0, j]), float(box.v_high[0, j])
-        if gone and low < high:
-            slope = found.v[j] if v[j] > 0 else -found.v[j]
-            yield found.upper - slope.max(arb(0)) * (arb(high) - arb(low))
-    least = float(one.least[0])
-    if not isfinite(least):
-        return
-    outside = found.upper + least  # the function is x . X and the rest of it; here x . X < least
-    ends = box.low[0].tolist(), box.high[0].tolist()
-    for slope, X, low, high in zip(found.x, x.tolist(), *ends, strict=True):
-        rest = slope - X
-        outside += (rest * low).max(rest * high) - (slope * low).max(slope * high)
-    yield outside
+    yield ends, found.upper
+    box, x, v = some.cases.boxes, some.bounded.x, some.bounded.v
+    d = x.shape[1]
+    away = (box.high - box.low) * (cuts[:, :d] / SHARES)
+    low = np.where(x > 0, box.low + away, box.low)
+    high = np.where(x > 0, box.high, box.high - away)
+    sides = (found.x, x, low, high, box.low < box.high, cuts[:, :d])
+    flips = (found.v, v, box.v_low, box.v_high, box.v_low < box.v_high, cuts[:, d:])
+    for exact, slopes, starts, stops, moves, gone in (sides, flips):
+        for j in np.flatnonzero(gone.any(axis=0)).tolist():
+            slope = np.maximum(np.where(slopes[:, j] > 0, exact[:, j], -exact[:, j]), 0.0)
+            kept = in_balls(stops[:, j]) - starts[:, j]
+            yield (gone[:, j] > 0) & moves[:, j], found.upper - slope * kept
+    # the function is x . X and the rest of it; outside x . X < least
+    rest, lower, upper = found.x - x, in_balls(box.low), in_balls(box.high)
+    more = np.maximum(rest * lower, rest * upper)
+    less = np.maximum(found.x * lower, found.x * upper)
+    yield ~ends & np.isfinite(some.least), found.upper + some.least + (more - less).sum(axis=1)

@@ -15,18 +15,9 @@ import numpy as np
 from lipyomo_check.smooth.boxes import Ends
 from lipyomo_check.smooth.elementary import ULP, Array
 from lipyomo_check.smooth.factors import Form, times
-from lipyomo_check.smooth.powers import UNBOUNDED
-
-EXPONENTS = {"sqrt": 0.5, "rsqrt": -0.5, "reciprocal": -1.0}
-"""Powers whose tangents are bounded so."""
 
 ROUNDS = 2
 """The first bound is the k of the second one."""
-
-
-def exponent_of(kind: object) -> float | None:
-    """Return the exponent of a kind; None if its tangents are not bounded by ratios."""
-    return next((p for name, p in EXPONENTS.items() if UNBOUNDED[name] is kind), None)
 
 
 @np.errstate(all="ignore")  # what is not finite says nothing
@@ -58,7 +49,7 @@ def largest_ratio(z: Form, u: Form, ends: Ends, sign: float, gamma: float) -> Ar
     """Return the largest value of ``sign u / z``, for z > 0 between its ends."""
     low, high = ends
     top = sign * u.middle + u.radius
-    best = np.where(top > 0.0, top / low, top / high)
+    best = np.maximum(top / low, top / high)
     best = best + 4.0 * ULP * np.abs(best)
     k = np.where(np.isfinite(z.middle), sign * u.middle / z.middle, 0.0)
     for _ in range(ROUNDS):
@@ -66,7 +57,7 @@ def largest_ratio(z: Form, u: Form, ends: Ends, sign: float, gamma: float) -> Ar
         above = sign * (u.middle + u.offset) - k * (z.middle + z.offset)
         above = above + np.abs(turn).sum(axis=2) + u.away + np.abs(k) * z.away
         above = above + gamma * (u.size + np.abs(k) * z.size)
-        k = k + np.where(above > 0.0, above / low, above / high)
+        k = k + np.maximum(above / low, above / high)
         k = k + 4.0 * ULP * (np.abs(k) + np.abs(above) / low)
         best = np.fmin(best, k)
         k = np.where(np.isfinite(best), best, 0.0)

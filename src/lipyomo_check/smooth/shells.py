@@ -7,13 +7,14 @@ which p stays below `low` has no point of the shell; the other end is alike.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from typing import Self
 
 import numpy as np
 
-from lipyomo_check.parts import Domain
 from lipyomo_check.smooth.bound import Chain
+from lipyomo_check.smooth.bounded import Bounded
 from lipyomo_check.smooth.boxes import Boxes, middles
 from lipyomo_check.smooth.halfspaces import HalfSpaces
 from lipyomo_check.smooth.kind import Bools
@@ -23,18 +24,16 @@ from lipyomo_check.values import Shell
 
 @dataclass(frozen=True, eq=False)
 class Between:
-    """A shell whose function is ready to be bounded."""
+    """A shell whose function, V, is ready to be bounded."""
 
     shell: Shell
-    domain: Domain
-    largest: float
+    chain: Chain
 
-    @cached_property
-    def chain(self) -> Chain:
-        """V."""
-        levels, head = in_arrays(self.shell.layers)
-        offset = np.array(self.shell.layers[-1].offset)
-        return Chain(levels, head, self.largest, offset=offset)
+    @classmethod
+    def of(cls, shell: Shell, largest: float) -> Self:
+        """Make it for points none of whose entries is larger than `largest`."""
+        levels, head = in_arrays(shell.layers)
+        return cls(shell, Chain(levels, head, largest, offset=np.array(shell.layers[-1].offset)))
 
     def without_phases(self, boxes: Boxes) -> Boxes:
         """Return boxes as V has them: neither directions nor sides of its breaks."""
@@ -47,13 +46,17 @@ class Between:
         """Signs s, and numbers that ``s V`` is at least."""
         return (1.0, self.shell.low), (-1.0, -self.shell.high)
 
-    def spaces(self, boxes: Boxes) -> tuple[list[HalfSpaces], Bools]:
+    def bounds(self, boxes: Boxes, known: Sequence[Bounded | None] = (None, None)) -> list[Bounded]:
+        """Bound V and -V on boxes, perhaps as in `known` bounds (`bound`)."""
+        own, signs = self.without_phases(boxes), np.ones((len(boxes.low), 1))
+        pairs = zip(self.ends, known, strict=True)
+        return [self.chain.bound(sign * signs, own, known=one) for (sign, _), one in pairs]
+
+    def spaces(self, boxes: Boxes, bounds: list[Bounded]) -> tuple[list[HalfSpaces], Bools]:
         """Return half-spaces of both ends, and which boxes surely have no point of the shell."""
-        own, count = self.without_phases(boxes), len(boxes.low)
-        reach, outside = middles(boxes.low, boxes.high)[1], np.zeros(count, dtype=bool)
+        reach, outside = middles(boxes.low, boxes.high)[1], np.zeros(len(boxes.low), dtype=bool)
         found = []
-        for sign, least in self.ends:
-            bounded = self.chain.bound(np.full((count, 1), sign), own)
+        for (_, least), bounded in zip(self.ends, bounds, strict=True):
             span = (np.abs(bounded.x) * reach).sum(axis=1)
             level = bounded.upper - least - span
             outside |= bounded.upper < least

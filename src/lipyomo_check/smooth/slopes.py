@@ -21,15 +21,16 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from flint import arb
+from flint import ctx
 
 from lipyomo_check.errors import ProofError
 from lipyomo_check.formats import Edition
-from lipyomo_check.parts import INFINITE, Box, Domain, Layer
+from lipyomo_check.parts import BITS, INFINITE, Box, Domain, Layer
 from lipyomo_check.reading import listed
+from lipyomo_check.smooth.balls import in_balls
 from lipyomo_check.smooth.definitions import units_of
 from lipyomo_check.smooth.levels import hidden_of
-from lipyomo_check.smooth.strict import StrictChain
+from lipyomo_check.smooth.strict import boxes_in_balls, in_arb
 from lipyomo_check.smooth.tree import Question
 from lipyomo_check.statement import Statement
 from lipyomo_check.tree import Case, Tree
@@ -97,10 +98,13 @@ def _on_box(statement: Statement, strict: bool) -> list[Ranges]:
         for layer in found.layers
     ]
     if strict:
-        _, layers = StrictChain(chain, hidden_of(statement)).bound(functional[0], box, found)
-        for known, own in zip(layers, ranges, strict=True):
-            for d, reach, (low, high) in zip(*known.d, own, strict=True):
-                if not (d - reach >= arb(low) and d + reach <= arb(high)):
+        with ctx.workprec(BITS):
+            exact = in_arb(chain, hidden_of(statement))
+            again = exact.bound(in_balls(functional), boxes_in_balls(box), known=found)
+            for layer, own in zip(again.layers, ranges, strict=True):
+                low, high = np.array(own).T
+                inside = (layer.d - layer.d_reach >= low) & (layer.d + layer.d_reach <= high)
+                if not inside.all():
                     raise ProofError("ball arithmetic does not confirm a range of slopes")
     return ranges
 

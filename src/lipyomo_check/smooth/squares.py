@@ -23,6 +23,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from lipyomo_check.smooth.balls import alike, plain
 from lipyomo_check.smooth.elementary import Array
 from lipyomo_check.smooth.factors import Form
 from lipyomo_check.smooth.whole import Sum
@@ -44,6 +45,7 @@ def convex(sums: Iterable[Sum], weight: Array) -> tuple[Sum, ...]:
 @np.errstate(all="ignore")  # any numbers will do, and what is not finite says nothing
 def anchors(offset: Array, turn: Array, away: Array, c: Array) -> Array:
     """Return the s_j (N, J), from ``o`` (N, J), ``t`` (N, J, d), ``e`` (N, J) and c (J,)."""
+    turn = turn[:, :, turn.any(axis=(0, 1))]
     H = np.matmul((c[:, None] * turn).transpose(0, 2, 1), turn)
     g = np.matmul((c * offset)[:, None], turn)[:, 0]
     delta = np.zeros_like(g)
@@ -62,7 +64,8 @@ def least(form: Form, own: Sum, weight: Array, bias: Array, gamma: float) -> Arr
     c, b = weight[own.row, k], bias[own.row]
     offset, away, size = form.middle[:, k] + form.offset[:, k], form.away[:, k], form.size[:, k]
     turn = form.turn[:, k]
-    s = anchors(offset, turn[:, :, turn.any(axis=(0, 1))], away, c)
+    parts = (plain(part) for part in (offset, turn, away, c))
+    s = alike(anchors(*parts), offset)
     height = s * (2.0 * offset - s) - 2.0 * np.abs(s) * away
     span = 2.0 * np.abs(np.matmul((c * s)[:, None], turn)).sum(axis=(1, 2))
     found = b + height @ c - span - gamma * (abs(b) + 6.0 * (size * size) @ c)

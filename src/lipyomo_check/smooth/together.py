@@ -24,7 +24,7 @@ import numpy as np
 from lipyomo_check.smooth.boxes import Ball, Rows
 from lipyomo_check.smooth.common import Common
 from lipyomo_check.smooth.elementary import Array
-from lipyomo_check.smooth.factors import Above, Form, Scope, left_between, plane
+from lipyomo_check.smooth.factors import Above, Form, Scope, given_plane, left_between, plane
 from lipyomo_check.smooth.grouped import ball_around
 from lipyomo_check.smooth.kind import Bools
 
@@ -94,7 +94,7 @@ class Together(NamedTuple):
         of_r = of_r * self.z.radius
         whole, other = common.sums(of_z + of_u), common.sums(of_r)
         one, two = (
-            np.divide(width, total, out=np.zeros_like(total), where=total > 0.0)[:, common.group]
+            np.where(total > 0.0, width / np.where(total > 0.0, total, 1.0), 0.0)[:, common.group]
             for width, total in zip(widths, (whole, other), strict=True)
         )
         return (one * of_z + two * of_r, widths[0]), (one * of_u, widths[1])
@@ -153,6 +153,7 @@ def together(
     sizes: tuple[Array, Array],
     point: Point,
     located: bool,
+    chosen: Array | None = None,
 ) -> tuple[Above, Array]:
     """Return planes of groups in the places of their members', where they are lower.
 
@@ -169,6 +170,8 @@ def together(
         z and u of all rows, where planes are compared.
     located : bool
         Whether planes are to be low there, and not only near the middles.
+    chosen : ndarray, optional
+        What is returned, of any planes.
 
     Returns
     -------
@@ -183,10 +186,14 @@ def together(
     P, Q = known.sum([(a, known.z), (b, known.u)]), known.sum([(b, known.z)])
     there = (common.sums(a * z + b * u), r), (common.sums(b * z), turn)
     one, found, widths = np.ones_like(r), [], []
-    for p, q, at in zip((P, Q), (known.row_z, known.row_u), there, strict=True):
+    pairs = zip((P, Q), (known.row_z, known.row_u), there, strict=True)
+    for k, (p, q, at) in enumerate(pairs):
         left = left_between(p, q, gamma)
         middles, ends = (p.middle, q.middle), (p.ends, q.ends)
-        found.append(plane(one, middles, ends, left, at if located else None))
+        if chosen is None:
+            found.append(plane(one, middles, ends, left, at if located else None))
+        else:
+            found.append(given_plane(one, p, q, chosen[:, 2 * k], chosen[:, 2 * k + 1]))
         widths.append(left[1] - left[0])
     (f, g, e), (F, G, E) = found
     group = common.group
@@ -200,7 +207,7 @@ def together(
     size = size + np.abs(G) * common.sums(np.abs(b) * own)
     gaps = known.gaps((a, b), (widths[0] / 2.0, widths[1] / 2.0))
     height = common.sums(slopes[0] * z + rates[0] * u) + f * r + F * turn + most
-    less = height < _height(common, single, point)
+    less = height < _height(common, single, point) if chosen is None else chosen[:, 4] > 0.0
     planes = Planes(slopes, rates, most, size, *gaps)
     return planes.instead(single, common, less), np.stack([f, g, F, G, 1.0 * less], axis=1)
 

@@ -37,7 +37,7 @@ from lipyomo_check.smooth.cases import (
     twins_of,
 )
 from lipyomo_check.smooth.elementary import ULP, Array
-from lipyomo_check.smooth.euclid import Frame, Goals, framed, goals
+from lipyomo_check.smooth.euclid import Frame, Goals, across, framed, goals
 from lipyomo_check.smooth.halfspaces import HalfSpaces
 from lipyomo_check.smooth.kind import ERROR
 from lipyomo_check.smooth.levels import levels_of
@@ -89,7 +89,7 @@ class Taken:
             found = (most - bound) + top - room
         return np.where(np.isfinite(found), found, -np.inf)
 
-    def part(self, which: slice) -> Taken:
+    def part(self, which: npt.NDArray[np.int64]) -> Taken:
         """Return some of them, without what was found in layers on the way."""
         frame = self.frame
         if frame is not None and frame.y is not None:
@@ -180,7 +180,7 @@ class Question:
         twins = twins_of(chain, breaks)
         between = None
         if statement.shell is not None:
-            between = Between(statement.shell, domain, largest)
+            between = Between.of(statement.shell, largest)
         uppers = np.full(1 if vertices is None else len(vertices), statement.upper)
         if statement.ends is not None:
             uppers = np.array([upper for _, upper in statement.ends])
@@ -231,14 +231,16 @@ class Question:
         outside = are_outside(self.domain, cases.boxes.low, cases.boxes.high)
         spaces: list[HalfSpaces] = []
         if self.between is not None:
-            spaces, off = self.between.spaces(cases.boxes)
+            bounds = self.between.bounds(cases.boxes)
+            spaces, off = self.between.spaces(cases.boxes, bounds)
             outside = outside | off
         bounded = chain.bound(functionals, boxes, spaces)
         count = len(cases.target)
         most = self.uppers[cases.target]
         allowed = Goals(most, np.zeros((count, self.sides)), np.zeros(count))
         if frame is not None:
-            allowed = goals(chain, functionals, boxes, frame, bounded, self.moving, self.upper)
+            found = across(chain, functionals, boxes, frame, bounded, self.moving)
+            allowed = goals(found, self.upper, chain.gamma)
         may_end = (bounded.upper <= allowed.most) | outside
         return Taken(cases, functionals, boxes, frame, bounded, allowed, may_end)
 

@@ -116,7 +116,7 @@ class Whole(NamedTuple):
         every = np.arange(z[1][0].shape[1])
         forms = (Form.of(rows, every, ball, scope) for rows, ball in (z, u))
         reach = np.concatenate([scope.x, scope.v], axis=1)
-        used = np.flatnonzero(reach.any(axis=0))
+        used = np.flatnonzero(~(reach == 0.0).all(axis=0))
         return cls(sums, *(form._replace(turn=form.turn[:, :, used]) for form in forms))
 
     def beside(
@@ -140,7 +140,7 @@ class Whole(NamedTuple):
             tilted = (c * one.offset)[:, :, None] * two.turn
             linear = linear + (tilted + (c * two.offset)[:, :, None] * one.turn).sum(axis=1)
             M = M + np.matmul((c[:, None] * one.turn).transpose(0, 2, 1), two.turn)
-        own_squares = np.einsum("nii->ni", M)
+        own_squares = np.diagonal(M, axis1=1, axis2=2)
         both = np.abs(M + M.transpose(0, 2, 1)).sum(axis=2).sum(axis=1) / 2.0
         radius = radius + np.abs(linear).sum(axis=1) + both - np.abs(own_squares).sum(axis=1)
         middle = middle + own_squares.sum(axis=1) / 2.0
