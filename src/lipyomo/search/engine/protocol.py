@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
+import numpy as np
 import numpy.typing as npt
 
 from lipyomo.base.arrays import FloatArray
@@ -67,6 +68,11 @@ class Incumbent(NamedTuple):
     value: float = -math.inf
     point: FloatArray | None = None
 
+    @property
+    def points(self) -> FloatArray:
+        """The point as an array of one, or of none, for a checkpoint."""
+        return np.zeros((0, 0)) if self.point is None else self.point[None]
+
 
 @dataclass(frozen=True, eq=False)
 class Outcome(Generic[N]):
@@ -118,6 +124,22 @@ class Root(NamedTuple, Generic[N]):
     outcome: Outcome[N]
     seconds: float = 0.0
     effort: float = 0.0
+
+
+class Task(NamedTuple, Generic[N]):
+    """Nodes to split, as most pipelines plan them.
+
+    Attributes
+    ----------
+    nodes : tuple of nodes
+    best : Incumbent
+    known : object
+        What else it takes to process them.
+    """
+
+    nodes: tuple[N, ...]
+    best: Incumbent
+    known: Any = None
 
 
 class OnRootProgress(Protocol):

@@ -82,6 +82,10 @@ class NearestQuestion:
     least: float = 0.0
     params: Params = field(default_factory=Params)
 
+    def cutoff(self, value: float) -> float:
+        """Return minus the distance from which on nodes do not matter, if `value` is attained."""
+        return max(value * (1.0 - CLOSED), -self.most)
+
 
 class LeastDistance(PhaseObjective):
     """Minus the least distance.
@@ -99,10 +103,6 @@ class LeastDistance(PhaseObjective):
         super().__init__(question, value)
         self._nearest, self._start = question, start or Incumbent()
         self._limit = question.most
-
-    def cutoff(self, value: float) -> float:
-        """See `PhaseObjective`."""
-        return met(value, self._nearest)
 
     def at(self, value: float) -> ValueContext:
         """See `PhaseObjective`; instead of raising a cutoff, the domain is shrunk."""
@@ -158,11 +158,6 @@ class LeastDistance(PhaseObjective):
         """See `PhaseObjective`; only points that count are accepted."""
         found = confirmed_point(self._nearest, point)
         return found if found is not None and found.value > best.value else best
-
-
-def met(value: float, question: NearestQuestion) -> float:
-    """Return minus the distance from which on nodes do not matter, if `value` is attained."""
-    return max(value * (1.0 - CLOSED), -question.most)
 
 
 def confirmed_point(question: NearestQuestion, point: FloatArray) -> Incumbent | None:

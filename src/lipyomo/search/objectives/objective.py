@@ -50,17 +50,17 @@ class PhaseObjective(ABC):
         tolerance = tolerance_of(question.scale)
         return NodeProgram(self.context.system, question.domain, question.params, tolerance)
 
-    @abstractmethod
     def cutoff(self, value: float) -> float:
         """Return the bound at or below which nodes are fathomed, if `value` is attained."""
+        return float(self._asked.cutoff(value))
 
     @abstractmethod
     def at(self, value: float) -> ValueContext:
         """Return the context for an attained value."""
 
-    @abstractmethod
     def first(self, rng: np.random.Generator, clock: Clock) -> Incumbent:
         """Run the first heuristics, and return an incumbent."""
+        return self.question.first(rng, clock)
 
     @abstractmethod
     def top(self, node: ValueNode, clock: Clock) -> float:
@@ -74,9 +74,9 @@ class PhaseObjective(ABC):
     def judged(self, node: ValueNode, best: Incumbent, clock: Clock) -> tuple[ValueNode, Incumbent]:
         """Solve a node's program; return the node with bound and branching, and the incumbent."""
 
-    @abstractmethod
     def challenged(self, best: Incumbent, point: FloatArray) -> Incumbent:
         """Return the better of an incumbent and a point near the given one."""
+        return self.question.challenged(best, point)
 
     @abstractmethod
     def _on_piece(self, piece: ValueNode, best: Incumbent, clock: Clock) -> Incumbent:
@@ -105,18 +105,10 @@ class Largest(PhaseObjective):
     def __init__(self, question: ValueQuestion) -> None:
         super().__init__(question, question)
 
-    def cutoff(self, value: float) -> float:
-        """See `PhaseObjective`."""
-        return self.question.cutoff(value)
-
     def at(self, value: float) -> ValueContext:
         """See `PhaseObjective`."""
         self.context = self.context.at(self.cutoff(value))
         return self.context
-
-    def first(self, rng: np.random.Generator, clock: Clock) -> Incumbent:
-        """See `PhaseObjective`."""
-        return self.question.first(rng, clock)
 
     def top(self, node: ValueNode, clock: Clock) -> float:
         """See `PhaseObjective`."""
@@ -131,10 +123,6 @@ class Largest(PhaseObjective):
             best = self.challenged(best, found.point)
         bound = min(node.bound, float(node.upper[self.context.aim]), found.end)
         return chosen(self.context, replace(node, bound=bound), found), best
-
-    def challenged(self, best: Incumbent, point: FloatArray) -> Incumbent:
-        """See `PhaseObjective`."""
-        return self.question.challenged(best, point)
 
     def _on_piece(self, piece: ValueNode, best: Incumbent, clock: Clock) -> Incumbent:
         x, found = best.point, self._program.highest(piece, clock)

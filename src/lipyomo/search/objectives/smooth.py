@@ -21,11 +21,11 @@ from lipyomo.search.spaces.boxes.bound import Bounded, under
 from lipyomo.search.spaces.boxes.bounding.collapse import collapsed
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion
-from lipyomo.search.spaces.boxes.objective import Asked, Objective
+from lipyomo.search.spaces.boxes.objective import Objective
 from lipyomo.search.spaces.boxes.relaxing.relax import relaxed
 
 
-class Undirected(Objective[Asked]):
+class Undirected(Objective):
     """An objective without directions: its search starts with a single box."""
 
     def whole(self) -> Boxes:
@@ -35,7 +35,7 @@ class Undirected(Objective[Asked]):
         return replace(whole, v_low=still, v_high=still)
 
 
-class Value(Undirected[ValueQuestion]):
+class Value(Undirected):
     """The value ``c . f`` of a network with smooth units.
 
     Parameters
@@ -45,15 +45,13 @@ class Value(Undirected[ValueQuestion]):
         By default that of the network ``c . f``.
     """
 
+    question: ValueQuestion
+
     def __init__(self, question: ValueQuestion, context: BoxContext | None = None) -> None:
         if context is None:
             network = question.network.with_functional(question.row)
             context = context_of(network, question.domain)
         super().__init__(question, context)
-
-    def cutoff(self, value: float) -> float:
-        """See `Objective`."""
-        return self.question.cutoff(value)
 
     def bounded(self, boxes: Boxes, cutoff: float) -> Bounded:
         """See `Objective`."""

@@ -18,13 +18,13 @@ from lipyomo.problems.domains import Box
 from lipyomo.search.engine.protocol import Incumbent, OnRootProgress
 from lipyomo.search.objectives.context import ValueQuestion
 from lipyomo.search.objectives.halfspace import shortest_steps, steps_of
-from lipyomo.search.objectives.nearest import NearestQuestion, confirmed_point, met
+from lipyomo.search.objectives.nearest import NearestQuestion, confirmed_point
 from lipyomo.search.objectives.smooth import Undirected, bounded_by_value, context_of
 from lipyomo.search.spaces.boxes.bound import Bounded
 from lipyomo.search.spaces.boxes.boxes import Boxes
 
 
-class Distance(Undirected[NearestQuestion]):
+class Distance(Undirected):
     """Minus the least distance at which ``c . f`` is positive.
 
     Parameters
@@ -35,6 +35,8 @@ class Distance(Undirected[NearestQuestion]):
         Minus the distance of the nearest known point, and that point.
     """
 
+    question: NearestQuestion
+
     def __init__(self, question: NearestQuestion, start: Incumbent | None = None) -> None:
         reach = question.around.reach(question.most)
         whole = Box(reach.low, reach.high)  # the ball is respected by the distances
@@ -42,10 +44,6 @@ class Distance(Undirected[NearestQuestion]):
         network = question.network.with_functional(question.row)
         super().__init__(question, context_of(network, whole))
         self._start = start or Incumbent()
-
-    def cutoff(self, value: float) -> float:
-        """See `Objective`."""
-        return met(value, self.question)
 
     def values(self, points: FloatArray) -> FloatArray:
         """See `Objective`; here the values of ``c . f``, whose sign matters."""

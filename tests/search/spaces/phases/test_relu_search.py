@@ -25,11 +25,11 @@ from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.search.engine.checkpoint import Checkpoint
 from lipyomo.search.engine.engine import Engine, Found
 from lipyomo.search.engine.params import Params
-from lipyomo.search.engine.protocol import Outcome, Recipe
+from lipyomo.search.engine.protocol import Outcome, Recipe, Task
 from lipyomo.search.spaces.phases.context import PhaseContext, PhaseQuestion
 from lipyomo.search.spaces.phases.node import PhaseNode
 from lipyomo.search.spaces.phases.params import Params as ReluParams
-from lipyomo.search.spaces.phases.pipeline import PhasePipeline, PhaseTask
+from lipyomo.search.spaces.phases.pipeline import PhasePipeline
 from lipyomo.search.spaces.phases.points import Points
 from networks import mixed_network, random_network
 
@@ -137,7 +137,7 @@ def test_equal_tasks_have_equal_outcomes_which_cover_their_nodes(problem: Lipsch
     nodes = _some_nodes(home, 1)
     task, content = home.plan(nodes, travels=True), pickle.dumps(home.recipe())
     outcomes: list[Outcome[PhaseNode]] = []
-    first: Recipe[PhaseNode, PhaseTask] = pickle.loads(content)
+    first: Recipe[PhaseNode, Task[PhaseNode]] = pickle.loads(content)
     pipeline = first.pipeline()
     for worker in (pipeline, pipeline, pickle.loads(content).pipeline()):
         outcomes.append(worker.process(pickle.loads(pickle.dumps(task)), Clock(), lambda: None))

@@ -45,6 +45,11 @@ class BoxQuestion:
     enough: float = 0.0
     params: Params = field(default_factory=Params)
 
+    def cutoff(self, value: float) -> float:
+        """Return the bound at or below which boxes are fathomed, if `value` is attained."""
+        met = max(value, 0.0) / (1.0 - max(self.gap, self.params.slack)) * (1.0 - gamma(0))
+        return max(met, self.enough, self.problem.underflow, UNDERFLOW)
+
 
 @dataclass(frozen=True, eq=False)
 class Structure:
@@ -259,12 +264,6 @@ class BoxContext:
         plain = np.count_nonzero(functionals, axis=1) <= 1
         plain &= np.isin(np.abs(functionals), (0.0, 1.0)).all(axis=1)
         return rows, np.where(plain[:, None], 0.0, errors)
-
-    def cutoff(self, value: float) -> float:
-        """Return the bound at or below which boxes are fathomed, if `value` is attained."""
-        question = self.question
-        met = max(value, 0.0) / (1.0 - max(question.gap, self.params.slack)) * (1.0 - gamma(0))
-        return max(met, question.enough, question.problem.underflow, UNDERFLOW)
 
 
 @dataclass(frozen=True)

@@ -48,8 +48,12 @@ class EntriesQuestion:
     tolerance: FloatArray
     enough: float
 
+    def cutoff(self, value: float) -> float:
+        """Return the excess that is accepted, whatever is attained."""
+        return self.enough
 
-class Entries(Objective[EntriesQuestion]):
+
+class Entries(Objective):
     """The largest excess of all entries.
 
     Parameters
@@ -62,6 +66,8 @@ class Entries(Objective[EntriesQuestion]):
         Needed in the main process only.
     """
 
+    question: EntriesQuestion
+
     def __init__(
         self,
         question: EntriesQuestion,
@@ -73,10 +79,6 @@ class Entries(Objective[EntriesQuestion]):
         asked = BoxQuestion(question.problem)
         super().__init__(question, BoxContext.of(asked, targets=targets))
         self.known, self._sample = attained, sample
-
-    def cutoff(self, value: float) -> float:
-        """See `Objective`."""
-        return self.question.enough
 
     def _known_of(self, boxes: Boxes) -> tuple[FloatArray, FloatArray]:
         """Return the known values of the boxes' entries, and their tolerances, (N,) each."""

@@ -26,7 +26,7 @@ FEW = 8
 """Number of points whose evaluation tells for how many there is time."""
 
 
-class Norm(Objective[BoxQuestion]):
+class Norm(Objective):
     """The Jacobian's norm.
 
     Parameters
@@ -34,6 +34,7 @@ class Norm(Objective[BoxQuestion]):
     question : BoxQuestion
     """
 
+    question: BoxQuestion
     least = 0.0
 
     def __init__(self, question: BoxQuestion) -> None:
@@ -42,10 +43,6 @@ class Norm(Objective[BoxQuestion]):
         self._plain = BoxContext.of(question) if featured else self.context
         native = self.context.structure.multiplies
         self._squares = BoxContext.of(question, native=False) if native else self._plain
-
-    def cutoff(self, value: float) -> float:
-        """See `Objective`."""
-        return self.context.cutoff(value)
 
     def far(self, cutoff: float) -> float:
         """See `Objective`; finite for networks with products only."""

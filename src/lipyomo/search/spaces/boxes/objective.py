@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -16,16 +16,14 @@ from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import BoxContext
 from lipyomo.search.spaces.bundle import joined
 
-Asked = TypeVar("Asked")
 
-
-class Objective(ABC, Generic[Asked]):
+class Objective(ABC):
     """An objective of the search over boxes; pickling it keeps its question only.
 
     Parameters
     ----------
-    question : Asked
-        Picklable; the objective can be made from it alone.
+    question : object
+        Picklable, with a `cutoff`; the objective can be made from it alone.
     context : BoxContext
         The context in which boxes are bounded.
 
@@ -38,20 +36,16 @@ class Objective(ABC, Generic[Asked]):
     least = -math.inf
     """A lower bound of all values."""
 
-    def __init__(self, question: Asked, context: BoxContext) -> None:
+    def __init__(self, question: Any, context: BoxContext) -> None:
         self.question, self.context = question, context
         self.known: Any = None
-
-    def update(self, known: Any) -> None:
-        """Set `known` to that of a task."""
-        self.known = known
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.question,)
 
-    @abstractmethod
     def cutoff(self, value: float) -> float:
         """Return the bound at or below which boxes are fathomed, if `value` is attained."""
+        return float(self.question.cutoff(value))
 
     def far(self, cutoff: float) -> float:
         """Return the bound above which children of a box are split again before being bounded."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,42 +21,21 @@ from lipyomo.search.engine.protocol import (
     Incumbent,
     OnRootProgress,
     Outcome,
-    Pipeline,
     Pulse,
-    Recipe,
     Root,
+    Task,
 )
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.objective import Objective
 from lipyomo.search.spaces.boxes.split import cut, split, split_again, split_up, with_little_left
 from lipyomo.search.spaces.bundle import bundles, decoded, encoded, joined, with_proved
+from lipyomo.search.spaces.proved import ProvedPipeline
 
 STUCK = "stuck"
 """Name of the counter of boxes too small for float64 numbers to split or to bound any better."""
 
 
-@dataclass(frozen=True, eq=False)
-class BoxTask:
-    """Boxes to split.
-
-    Attributes
-    ----------
-    bundles : tuple of Boxes
-    best : Incumbent
-    floor : float
-        A value below which the final upper bound cannot get because of rounding; boxes with bounds
-        up to it are closed.
-    known : object
-        Further data that the objective needs.
-    """
-
-    bundles: tuple[Boxes, ...]
-    best: Incumbent
-    floor: float
-    known: Any
-
-
-class BoxPipeline(Pipeline[Boxes, BoxTask]):
+class BoxPipeline(ProvedPipeline[Boxes]):
     """Branch and bound over boxes: splits bundles of boxes, bounds the children, and cuts them.
 
     Parameters
@@ -65,62 +44,58 @@ class BoxPipeline(Pipeline[Boxes, BoxTask]):
     seed : int, optional
     """
 
-    def __init__(self, objective: Objective[Any], seed: int = 0) -> None:
+    def __init__(self, objective: Objective, seed: int = 0) -> None:
         keep_memory()
-        self._objective, self._context = objective, objective.context
-        self._rng = np.random.default_rng(seed)
-        self._best, self._floor = Incumbent(), -math.inf
+        super().__init__(objective, seed)
+        self._context, self._floor = objective.context, -math.inf
         self._effort, self._turn = 0.0, 1.0
         self._plans = 0
-
-    def recipe(self) -> Recipe[Boxes, BoxTask]:
-        """See `lipyomo.search.engine.protocol.Pipeline`."""
-        return Recipe(BoxPipeline, self._objective)
 
     def root(self, clock: Clock, on_progress: OnRootProgress) -> Root[Boxes]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         objective = self._objective
-        self._best = objective.first(self._rng, clock)
-        on_progress(best=self._best)
-        whole, closed = objective.root(self._best, clock, on_progress)
-        keep = whole.bounds > self.cutoff(self._best.value)
+        self.best = objective.first(self._rng, clock)
+        on_progress(best=self.best)
+        whole, closed = objective.root(self.best, clock, on_progress)
+        keep = whole.bounds > self.cutoff(self.best.value)
         closed = max(closed, float(whole.bounds[~keep].max(initial=-math.inf)))
         nodes = bundles(whole.take(keep), self._context.batches.bundle)
-        return Root(Outcome(nodes, closed=closed, best=self._best))
+        return Root(Outcome(nodes, closed=closed, best=self.best))
 
     def cutoff(self, value: float) -> float:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
-        return max(self._objective.cutoff(value), self._floor)
+        return max(super().cutoff(value), self._floor)
 
     def together(self, node: Boxes) -> int:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         return max(1, 4 * self._context.batches.bundle // len(node))
 
-    def plan(self, nodes: Sequence[Boxes], travels: bool) -> BoxTask:
+    def plan(self, nodes: Sequence[Boxes], travels: bool) -> Task[Boxes]:
         """See `lipyomo.search.engine.protocol.Pipeline`.
 
         After one, two, four, ... plans, since it takes as long as some boxes do, `floor` checks
         whether rounding allows the worst box to be closed.  If it does not, the final bound will
-        not be below the floor, and other boxes need not be either.
+        not be below the floor, and other boxes need not be either: those with bounds up to it are
+        closed.
         """
         objective = self._objective
         self._plans += 1
         if self._plans.bit_count() == 1:
             worst = max(nodes, key=lambda node: node.bound)
             first = worst.take(np.array([worst.bounds.argmax()]))
-            self._floor = max(self._floor, objective.floor(first, self.cutoff(self._best.value)))
-        return BoxTask(tuple(nodes), self._best, self._floor, objective.known)
+            self._floor = max(self._floor, objective.floor(first, self.cutoff(self.best.value)))
+        return Task(tuple(nodes), self.best, (self._floor, objective.known))
 
-    def process(self, task: BoxTask, clock: Clock, pulse: Pulse) -> Outcome[Boxes]:
+    def process(self, task: Task[Boxes], clock: Clock, pulse: Pulse) -> Outcome[Boxes]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         context, objective, best = self._context, self._objective, task.best
-        objective.update(task.known)
+        floor, objective.known = task.known
         met = objective.cutoff(best.value)
-        cutoff, proved = max(met, task.floor), task.best
-        boxes = joined(task.bundles)
+        cutoff, proved = max(met, floor), task.best
+        boxes = joined(task.nodes)
         kept: list[Boxes] = []
         rest: list[Boxes] = []
-        closed, stuck = -math.inf, int(task.floor > met)
+        closed, stuck = -math.inf, int(floor > met)
         size = max(1, context.batches.chunk // 2)
         again, far = 0, objective.far(cutoff)
         multiplies = far < math.inf
@@ -166,9 +141,9 @@ class BoxPipeline(Pipeline[Boxes, BoxTask]):
     def adopt(self, outcome: Outcome[Boxes]) -> Outcome[Boxes]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         best = outcome.best
-        if best is not None and best.point is not None and best.value > self._best.value:
-            self._best = self._objective.challenged(self._best, best.point)
-        return replace(outcome, best=self._best)
+        if best is not None and best.point is not None and best.value > self.best.value:
+            best = self._objective.challenged(self.best, best.point)
+        return super().adopt(replace(outcome, best=best))
 
     def prove(self, nodes: Sequence[Boxes], cutoff: float) -> Outcome[Boxes]:
         """See `lipyomo.search.engine.protocol.Pipeline`; all bounds are proved already."""
@@ -184,22 +159,19 @@ class BoxPipeline(Pipeline[Boxes, BoxTask]):
             self._turn = 2.0 * self._effort
             first = joined(seeds)
             order = np.argsort(-first.bounds, kind="stable")[: self._context.params.again]
-            self._best = self._objective.improved(self._best, first.take(order), clock)
-        return self._best
+            self.best = self._objective.improved(self.best, first.take(order), clock)
+        return self.best
 
     # -- checkpoints -------------------------------------------------------------------------------
 
     def encode(self, nodes: Sequence[Boxes]) -> Arrays:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
-        point = self._best.point
-        return encoded(nodes, Boxes.whole(self._context)) | {
-            "best": np.zeros((0, self._context.inputs)) if point is None else point[None],
+        return super().encode(nodes) | {
+            **encoded(nodes, Boxes.whole(self._context)),
             "course": np.array([self._effort, self._turn, self._floor]),
         }
 
     def decode(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Outcome[Boxes]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         self._effort, self._turn, self._floor = arrays["course"].tolist()
-        for point in arrays["best"]:
-            self._best = self._objective.challenged(self._best, point)
-        return Outcome(decoded(Boxes, arrays), best=self._best)
+        return replace(super().decode(arrays), children=decoded(Boxes, arrays))

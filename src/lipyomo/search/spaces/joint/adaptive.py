@@ -14,10 +14,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray
-from lipyomo.search.engine.protocol import Outcome
+from lipyomo.search.engine.protocol import Outcome, Task
 from lipyomo.search.spaces.joint.context import JointBoxes, Params
 from lipyomo.search.spaces.phases.node import PhaseNode
-from lipyomo.search.spaces.phases.pipeline import PhaseTask
 
 BoxesOrNode: TypeAlias = "JointBoxes | PhaseNode"
 
@@ -119,7 +118,7 @@ def adapted(reach: float, tried: int, met: int) -> float:
     return 1.0 + min(max(moved, 0.01), 15.0)
 
 
-def counted(task: PhaseTask, outcome: Outcome[Any]) -> Outcome[Any]:
+def counted(task: Task[PhaseNode], outcome: Outcome[Any]) -> Outcome[Any]:
     """Add the counts of the boxes among a task's nodes that were examined to an outcome."""
     if outcome.returned:
         return outcome

@@ -25,6 +25,7 @@ from lipyomo.search.engine.protocol import (
     Pulse,
     Recipe,
     Root,
+    Task,
 )
 from lipyomo.search.spaces.bundle import joined
 from lipyomo.search.spaces.joint.adaptive import BoxesOrNode, NearCutoff, counted
@@ -42,7 +43,8 @@ from lipyomo.search.spaces.joint.trial import (
     tried,
 )
 from lipyomo.search.spaces.phases.context import PhaseQuestion
-from lipyomo.search.spaces.phases.pipeline import PhasePipeline, PhaseTask
+from lipyomo.search.spaces.phases.node import PhaseNode
+from lipyomo.search.spaces.phases.pipeline import PhasePipeline
 
 FIRST_IMPROVEMENT, IMPROVEMENT_SHARE = 4.0, 0.5
 """The effort of the first search for points once boxes are bisected, as the engine counts it, and
@@ -180,7 +182,7 @@ class JointPipeline(WithBoxes[PhasePipeline]):
         self._top = max((node.bound for node in others), default=-math.inf)
         return task
 
-    def _split(self, task: PhaseTask, clock: Clock, pulse: Pulse) -> Outcome[Any]:
+    def _split(self, task: Task[PhaseNode], clock: Clock, pulse: Pulse) -> Outcome[Any]:
         """Process nodes of the search over phases, and count the boxes among them."""
         return counted(task, super()._split(task, clock, pulse))
 

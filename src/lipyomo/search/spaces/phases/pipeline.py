@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,7 @@ from lipyomo.search.engine.protocol import (
     Pulse,
     Recipe,
     Root,
+    Task,
 )
 from lipyomo.search.spaces.phases.bound import proved
 from lipyomo.search.spaces.phases.context import PhaseContext, PhaseQuestion
@@ -44,35 +45,7 @@ from lipyomo.search.spaces.phases.split import split, together
 from lipyomo.search.spaces.phases.statistics import Statistics
 
 
-class Baggage(NamedTuple):
-    """The data that a task sent to another process needs besides its nodes.
-
-    Attributes
-    ----------
-    value : float
-        Value of the incumbent.
-    statistics : Statistics
-    """
-
-    value: float
-    statistics: Statistics
-
-
-class PhaseTask(NamedTuple):
-    """Nodes to split.
-
-    Attributes
-    ----------
-    nodes : tuple of PhaseNode
-    baggage : Baggage, optional
-        None for a task processed at home, which uses what is known there.
-    """
-
-    nodes: tuple[PhaseNode, ...]
-    baggage: Baggage | None = None
-
-
-class PhasePipeline(protocol.Pipeline[PhaseNode, PhaseTask]):
+class PhasePipeline(protocol.Pipeline[PhaseNode, Task[PhaseNode]]):
     """The search of one problem over the phases of its units.
 
     Parameters
@@ -130,7 +103,7 @@ class PhasePipeline(protocol.Pipeline[PhaseNode, PhaseTask]):
         size = units**2 * min(self.context.system.tangents.input_dim, units)
         return math.sqrt(max(size / self.context.params.common, 1.0))
 
-    def recipe(self) -> Recipe[PhaseNode, PhaseTask]:
+    def recipe(self) -> Recipe[PhaseNode, Task[PhaseNode]]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         return Recipe(PhasePipeline, self.context.question)
 
@@ -173,21 +146,21 @@ class PhasePipeline(protocol.Pipeline[PhaseNode, PhaseTask]):
 
     # -- nodes -------------------------------------------------------------------------------------
 
-    def plan(self, nodes: Sequence[PhaseNode], travels: bool) -> PhaseTask:
+    def plan(self, nodes: Sequence[PhaseNode], travels: bool) -> Task[PhaseNode]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
-        if not travels:
-            return PhaseTask(tuple(nodes))
+        if not travels:  # the statistics and points known here are used
+            return Task(tuple(nodes), self.best)
         packed = tuple(_packed(self.points, node, self.context.params.few) for node in nodes)
-        return PhaseTask(packed, Baggage(self.points.best.value, self._statistics))
+        return Task(packed, Incumbent(self.best.value), self._statistics)
 
-    def process(self, task: PhaseTask, clock: Clock, pulse: Pulse) -> Outcome[PhaseNode]:
+    def process(self, task: Task[PhaseNode], clock: Clock, pulse: Pulse) -> Outcome[PhaseNode]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         context, points, statistics = self.context, self.points, self._statistics
-        nodes, bags = list(task.nodes), task.baggage
-        if bags is not None:
+        nodes, travels = list(task.nodes), task.known is not None
+        if travels:
             rng, params = np.random.default_rng(0), context.params
-            points = Points(context.problem, context.presolved, rng, params, bags.value)
-            nodes, statistics = _unpacked(points, nodes), bags.statistics
+            points = Points(context.problem, context.presolved, rng, params, task.best.value)
+            nodes, statistics = _unpacked(points, nodes), task.known
             self._region.forget()
         known = points.best.value
         workspace = Workspace(context, points, self._region, Watch(clock, pulse))
@@ -200,7 +173,7 @@ class PhasePipeline(protocol.Pipeline[PhaseNode, PhaseTask]):
         )
         if points.best.value > known:
             outcome = replace(outcome, best=points.best)
-        if bags is None:
+        if not travels:
             self._statistics = now
             return replace(outcome, statistics=None)
         packed = tuple(_packed(points, node, context.params.few) for node in outcome.children)
