@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from lipyomo.search.spaces.boxes.quadratics.cubics import lines_near
-from lipyomo.search.spaces.boxes.quadratics.product_sums import products_in_all
+from lipyomo.search.spaces.boxes.quadratics.product_sums import lines_near, products_in_all
 from lipyomo.search.spaces.boxes.quadratics.stacked import Quadratics
 
 BOXES, COUNT, UNIT = 6, 2, 1e-14

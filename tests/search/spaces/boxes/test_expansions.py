@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lipyomo.search.spaces.boxes.quadratics.expansions import expanded
+from lipyomo.search.spaces.boxes.bounding.rows_over_roots import expanded
 from lipyomo.search.spaces.boxes.quadratics.stacked import Quadratics
 
 UNIT = 1e-14

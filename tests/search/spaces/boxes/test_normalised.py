@@ -14,7 +14,7 @@ from lipyomo.search.spaces.boxes.bound import bounded
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion
 from lipyomo.search.spaces.boxes.relaxing.normalised import normalised, ranges_of
-from lipyomo.search.spaces.boxes.relaxing.outputs import output_signals
+from lipyomo.search.spaces.boxes.relaxing.planes import output_signals
 from lipyomo.search.spaces.boxes.relaxing.relax import relaxed
 from lipyomo.search.spaces.boxes.values import jacobians
 

@@ -10,8 +10,7 @@ import pytest
 import lipyomo
 from lipyomo import Box, Curve, Domain, Layer, LipschitzProblem, Network, activation, ball
 from lipyomo.search.spaces.boxes.params import Params
-from lipyomo.search.spaces.boxes.structure.features import Features, features_of
-from lipyomo.search.spaces.boxes.structure.seen import of_features
+from lipyomo.search.spaces.boxes.structure.features import Features, features_of, of_features
 from lipyomo.search.spaces.boxes.structure.stages import stages_of
 
 

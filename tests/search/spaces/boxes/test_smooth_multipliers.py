@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from lipyomo.search.spaces.boxes.bounding.multipliers import Programs, best_multipliers
+from lipyomo.search.spaces.boxes.bounding.confine import Programs, best_multipliers
 
 
 def _random(rng: np.random.Generator, count: int, rows: int, inputs: int) -> Programs:

@@ -17,9 +17,13 @@ from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.targets import Targets, targets_of
 from lipyomo.search.spaces.boxes.params import Params
 from lipyomo.search.spaces.boxes.structure.closed_forms import passed_outputs
-from lipyomo.search.spaces.boxes.structure.features import Features, features_of
+from lipyomo.search.spaces.boxes.structure.features import (
+    Features,
+    features_of,
+    of_features,
+    rows_seen,
+)
 from lipyomo.search.spaces.boxes.structure.local_roots import LocalRoots, local_roots_of
-from lipyomo.search.spaces.boxes.structure.seen import of_features, rows_seen
 from lipyomo.search.spaces.boxes.structure.stage import Stage
 from lipyomo.search.spaces.boxes.structure.stages import stages_of
 from lipyomo.search.spaces.boxes.structure.tails import Tail, tail_of

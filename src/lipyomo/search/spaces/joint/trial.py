@@ -73,11 +73,11 @@ class Trial:
         return Outcome(children, closed=self.closed, best=self.best)
 
 
-def best_sampled(context: JointContext, space: PhaseContext, count: int) -> float:
-    """Return the largest norm at `count` random points."""
+def best_sampled(context: JointContext, space: PhaseContext) -> float:
+    """Return the largest norm at a few random points."""
     rng = np.random.default_rng(0)
     points = Points(context.problem, space.presolved, rng, space.params)
-    points.enter(context.problem.domain.sample(rng, count))
+    points.enter(context.problem.domain.sample(rng, context.params.few))
     return points.best.value
 
 
@@ -263,7 +263,7 @@ class Race:
         self._trial, self.clock, self._work = trial, clock, work
         params, edges = context.params, context.problem.network.input_dim
         few = edges <= params.early_inputs and context.problem.domain.is_box
-        self._early = 2 if few and not context.targets.euclidean else 0
+        self._early = 2 if few else 0
         self._nodes, self._due_nodes, self._boxes = 0, params.early_nodes, params.early
         self._due = params.pause * max(2.0**edges / params.bundle, 1.0)
         self._spent, self._first = 0.0, (max(work.seconds, params.pause), whole)

@@ -8,6 +8,16 @@ If s and s' are known as functions of the inputs, so are p, N and v.  Then z and
 quotients (`relaxing/quotients.py`), and the planes above the layer's units add up to one quotient
 (`over_roots.py`).  To second order (`second_order.py`) there are products of deviations as well,
 for which affine functions near z and u are sufficient.
+
+Quotients by powers of quadratic functions near the middles of boxes, as quadratic functions.
+
+With ``v = m (1 + x)`` a quotient ``p / v**e`` is about
+
+    p m**-e (1 - e x + e (e + 1) x**2 / 2),
+
+of which the terms up to the second order are kept.  With f for their sum and r for the power, the
+quotient is exactly f plus ``(p - f r) / r``, and this is of third order if r is replaced by its
+Taylor polynomial of degree two.  The error of that polynomial is monotone over the range of v.
 """
 
 from __future__ import annotations
@@ -25,9 +35,8 @@ from lipyomo.search.spaces.boxes.bounding.over_roots import above_quotient
 from lipyomo.search.spaces.boxes.bounding.root_functions import root_functions
 from lipyomo.search.spaces.boxes.bounding.second_order import units_to_second_order
 from lipyomo.search.spaces.boxes.context import BoxContext
-from lipyomo.search.spaces.boxes.quadratics.expansions import expanded
 from lipyomo.search.spaces.boxes.quadratics.product_sums import SumsOfSignals, sums_of_products
-from lipyomo.search.spaces.boxes.quadratics.stacked import Quadratics
+from lipyomo.search.spaces.boxes.quadratics.stacked import Quadratics, products_of
 from lipyomo.search.spaces.boxes.relaxing.inputs import Affine, Inputs, centred
 from lipyomo.search.spaces.boxes.relaxing.normalised import normalised, squares_of
 from lipyomo.search.spaces.boxes.relaxing.quotients import (
@@ -38,6 +47,54 @@ from lipyomo.search.spaces.boxes.relaxing.quotients import (
 from lipyomo.search.spaces.boxes.relaxing.relaxation import Relaxation, Relaxed
 from lipyomo.search.spaces.boxes.structure.stage import Stage
 from lipyomo.search.spaces.boxes.structure.tails import RowsOfSignals, Tail
+
+
+@np.errstate(all="ignore")  # an overflow gives no bound
+def expanded(
+    p: Quadratics, v: Quadratics, ends: Ends, exponent: float, unit: float
+) -> tuple[FloatArray, Quadratics]:
+    """Return numbers (N, n) near ``p / v**exponent`` at the middles, and the quotients minus these.
+
+    Parameters
+    ----------
+    p, v : Quadratics
+        n functions each.
+    ends : (ndarray, ndarray), shape (N, n)
+        The range of v, positive.
+    exponent : float
+        0.5 or 1.5.
+    unit : float
+        The rounding error of sums.
+    """
+    at = np.clip(v.constant, *ends)
+    inverse = at**-exponent
+    k, x = p.constant * inverse, v.linear / at
+    fall = exponent * inverse * p.linear
+    bends = inverse * p.bends - exponent * k / at * v.bends
+    bends += products_of(0.5 * exponent * (exponent + 1.0) * k * x - fall, x)
+    linear, none = inverse * p.linear - exponent * k * x, np.zeros_like(k)
+    sizes = np.abs(k) + np.abs(linear).sum(axis=0) + np.abs(bends).sum(axis=0)
+    found = Quadratics(k, linear, bends, none, sizes)
+    product = found.multiplied(_power(v, ends, at, exponent, unit), unit)
+    left = p.plus(product.negative()).ends(unit)
+    error = size(left) / ends[0] ** exponent
+    error = error + 8.0 * unit * (sizes + error)
+    return k, replace(found, constant=none, error=error)
+
+
+def _power(v: Quadratics, ends: Ends, at: FloatArray, exponent: float, unit: float) -> Quadratics:
+    """Return ``v**exponent`` as its Taylor polynomial about numbers in the ranges of v."""
+    slope = exponent * at ** (exponent - 1.0)
+    bend = 0.5 * exponent * (exponent - 1.0) * at ** (exponent - 2.0)
+    away = np.zeros_like(at)
+    for end in ends:
+        shift, power = end - at, end**exponent
+        terms = at**exponent, slope * shift, bend * shift * shift
+        rounding = power + sum(np.abs(term) for term in terms)
+        away = np.maximum(away, np.abs(power - sum(terms)) + 8.0 * unit * rounding)
+    beside = v.shifted(-at)
+    found = beside.times(slope).plus(beside.multiplied(beside, unit).times(bend))
+    return replace(found.shifted(at**exponent), error=found.error + away)
 
 
 class RowsOverRoots(NamedTuple):

@@ -1,8 +1,14 @@
 """Weighted sums of products of quadratic functions.
 
 In a sum of many products, terms of third order can cancel like others, so that they are added up
-before they are replaced by lines (`cubics.py`).  If functions are sums of the same signals, as rows
+before they are replaced by lines.  If functions are sums of the same signals, as rows
 of a layer are, the errors of the signals are common to all of them and can cancel as well.
+
+Terms of third order on cubes, and lines near them.
+
+On [-1, 1]
+
+    e_a**3 = 3/4 e_a +- 1/4,    e_a e_b**2 = 1/2 e_a +- 1/2,    e_a e_b e_c = +- 1.
 """
 
 from __future__ import annotations
@@ -10,14 +16,57 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.ranges import size
-from lipyomo.search.spaces.boxes.quadratics.cubics import Third, lines_near
-from lipyomo.search.spaces.boxes.quadratics.stacked import Quadratics, products_of
+from lipyomo.search.spaces.boxes.quadratics.stacked import Quadratics, places_of, products_of
+
+Third = tuple[FloatArray, FloatArray]
+"""Linear and quadratic parts, whose products are terms of third order."""
+
+
+def lines_near(
+    thirds: Sequence[Third], turned: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Approximate sums of products by linear functions, and bound their errors.
+
+    Parameters
+    ----------
+    thirds : sequence of (ndarray, ndarray), shapes (D, N, n) and (D (D + 1) / 2, N, n)
+        At least one.
+    turned : ndarray, shape (n, g), optional
+        Weights of the n functions in g sums; by default the functions themselves are returned.
+
+    Returns
+    -------
+    ndarray, shape (D, N, n)
+    ndarray, shape (N, n)
+    """
+    shape = np.broadcast_shapes(*(part.shape[1:] for third in thirds for part in third))
+    count = len(thirds[0][0])
+    place = places_of(count)
+    all_three = list(combinations(range(count), 3))
+    cubes, squares = np.zeros((count, *shape)), np.zeros((count, count - 1, *shape))
+    triples = np.zeros((len(all_three), *shape))
+    for linear, bends in thirds:
+        cubes += linear * bends[:count]
+        for a, terms in enumerate(squares):
+            others = [b for b in range(count) if b != a]
+            for term, b in zip(terms, others, strict=True):
+                term += linear[a] * bends[b]
+                term += linear[b] * bends[place[min(a, b), max(a, b)]]
+        for term, (a, b, c) in zip(triples, all_three, strict=True):
+            term += linear[a] * bends[place[b, c]]
+            term += linear[b] * bends[place[a, c]]
+            term += linear[c] * bends[place[a, b]]
+    if turned is not None:
+        cubes, squares, triples = cubes @ turned, squares @ turned, triples @ turned
+    error = 0.25 * np.abs(cubes).sum(axis=0) + 0.5 * np.abs(squares).sum(axis=(0, 1))
+    return 0.75 * cubes + 0.5 * squares.sum(axis=1), error + np.abs(triples).sum(axis=0)
 
 
 class SumsOfSignals(NamedTuple):

@@ -48,8 +48,11 @@ from lipyomo.search.spaces.boxes.relaxing.inputs import (
     unmoved,
 )
 from lipyomo.search.spaces.boxes.relaxing.normalised import Normalised, normalised, ranges_of
-from lipyomo.search.spaces.boxes.relaxing.outputs import output_signals
-from lipyomo.search.spaces.boxes.relaxing.planes import with_planes, with_product_lines
+from lipyomo.search.spaces.boxes.relaxing.planes import (
+    output_signals,
+    with_planes,
+    with_product_lines,
+)
 from lipyomo.search.spaces.boxes.relaxing.relaxation import Change, Relaxation, Relaxed
 from lipyomo.search.spaces.boxes.relaxing.roots_on_boxes import RootsOnBoxes, roots_on_boxes
 from lipyomo.search.spaces.boxes.structure.stage import Stage
