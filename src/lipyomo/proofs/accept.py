@@ -17,8 +17,8 @@ from lipyomo.problems.affine.system import NodeForm
 from lipyomo.proofs.case import Case, Step
 from lipyomo.proofs.context import Recording
 from lipyomo.proofs.refute import refuted
+from lipyomo.relaxations.semidefinite.bounder import Minimum
 from lipyomo.search.spaces.phases.bound import bound_targets
-from lipyomo.search.spaces.phases.node import Worst
 from lipyomo.search.spaces.phases.statistics import Statistics
 from lipyomo_check import linear as checked
 from lipyomo_check.parts import MOST_VERTICES
@@ -54,22 +54,23 @@ def concluded(recording: Recording, case: Case) -> Case:
     targets, worst = case.ours.targets.tolist(), case.worst
     if not targets:
         return case.end(["end"])
-    if not isinstance(worst, Worst) or targets != [worst.found.target]:
+    if worst is None or worst.found is None or targets != [worst.found.target]:
         return case
-    return _excluded(recording, case, worst)
+    return _excluded(recording, case, worst.found, (worst.off, worst.on))
 
 
-def _excluded(recording: Recording, case: Case, worst: Worst) -> Case:
+def _excluded(
+    recording: Recording, case: Case, found: Minimum, drops: tuple[FloatArray, FloatArray]
+) -> Case:
     """Decide the units whose other sides the multipliers close."""
-    target, aim, form = worst.found.target, recording.aim, case.known_form
+    target, aim, form = found.target, recording.aim, case.known_form
     bounder = recording.search.bounder
     tries = [
-        given._replace(step=float(f"{given.step:.6g}"))
-        for given in worst.found.exclusions((worst.off, worst.on), aim)
+        given._replace(step=float(f"{given.step:.6g}")) for given in found.exclusions(drops, aim)
     ]
     if not tries:
         return case.at(recording, case.node)
-    zeta, lam, rounded = _rounded(recording, worst.found.state.multipliers, form)
+    zeta, lam, rounded = _rounded(recording, found.state.multipliers, form)
     bounds = bounder.prover.exclude(form, target, rounded, tries)
     sides: dict[int, Step] = {}
     for given, bound in zip(tries, bounds, strict=True):

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, NamedTuple, Protocol
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -234,31 +234,14 @@ class _Part:
         self.parts.save({self.name: state})
 
 
-class AskedFor(Protocol):
-    """Settings that may ask for a checkpoint."""
-
-    @property
-    def checkpoint(self) -> Path | Kept | None:
-        """A file, or the part of a file that belongs to one of several searches."""
-
-    @property
-    def resume(self) -> bool:
-        """Whether to resume from the file."""
-
-    @property
-    def overwrite(self) -> bool:
-        """Whether to replace it."""
-
-
 @contextmanager
-def checkpoint_of(
-    settings: AskedFor, owner: Callable[[], Mapping[str, str]]
-) -> Iterator[SearchStates]:
+def checkpoint_of(settings: Any, owner: Callable[[], Mapping[str, str]]) -> Iterator[SearchStates]:
     """Open the checkpoint that the settings ask for, which may be a part of another one.
 
     Parameters
     ----------
-    settings : AskedFor
+    settings : Settings
+        Uses checkpoint, resume and overwrite.
     owner : callable
         Returns the digests that `Checkpoint` takes.
 

@@ -42,7 +42,7 @@ from lipyomo.search.spaces.joint.beside import JointTask, WithBoxes, gone_on, pa
 from lipyomo.search.spaces.joint.context import PARAMS, Params
 
 
-class FewPipeline(WithBoxes[ValuePipeline]):
+class FewPipeline(WithBoxes):
     """The search for the largest value of a network with few inputs.
 
     The threshold `_near` of boxes that are handed over is a number of unstable units.
@@ -54,6 +54,8 @@ class FewPipeline(WithBoxes[ValuePipeline]):
     params : Params, optional
         Parameters of the search for constants with few inputs.
     """
+
+    _beside: ValuePipeline
 
     def __init__(self, question: ValueQuestion, seed: int = 0, params: Params = PARAMS) -> None:
         self._objective, self._question, self._params = Largest(question), question, params
@@ -96,11 +98,6 @@ class FewPipeline(WithBoxes[ValuePipeline]):
         if _top(boxes) < _top(found):
             found = together_of([replace(found, children=(), closed=-math.inf), boxes])
         return Root(replace(found, best=beside.best))
-
-    @property
-    def best(self) -> Incumbent:
-        """The best known point."""
-        return self._beside.best
 
     def _is_hopeless(self, nodes: Sequence[ValueNode]) -> bool:
         """Return whether bounds are far above all values, relative to the range of the values."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from lipyomo.base.clock import Clock
 from lipyomo.base.numerics.rounding import CLOSED
 from lipyomo.networks.network import Network
 from lipyomo.primal.regions.value import value_at
-from lipyomo.problems.domains import Domain
 from lipyomo.search.engine.protocol import Incumbent
 from lipyomo.search.objectives.context import ValueContext, ValueQuestion
 from lipyomo.search.objectives.examine import chosen
@@ -30,31 +29,6 @@ BEYOND = np.append(0.0, 10.0 ** -np.arange(12.0, 6.0, -1.0))
 """Relative extensions of a step to try, until the value is proved positive."""
 
 
-class WithinDistance(Protocol):
-    """The points within a distance of a centre, up to a box."""
-
-    @property
-    def centre(self) -> FloatArray:
-        """The centre, shape (d,)."""
-        ...
-
-    def domain(self, distance: float) -> Domain:
-        """Return these points as a domain."""
-        ...
-
-    def reach(self, distance: float) -> Reach:
-        """Return these points as a set for programs."""
-        ...
-
-    def inside(self, points: FloatArray) -> FloatArray:
-        """Move points (n, d) into the box."""
-        ...
-
-    def distances(self, points: FloatArray) -> FloatArray:
-        """Compute the distances of points (n, d), rounded up, shape (n,)."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class NearestQuestion:
     """The least distance at which ``c . f`` is positive, or zero if ties count.
@@ -64,7 +38,8 @@ class NearestQuestion:
     network : Network
     row : ndarray, shape (m,)
         c.
-    around : WithinDistance
+    around : MetricBall
+        The points within a distance of a centre (`lipyomo.analyses.certification.radius`).
     most : float
         Largest distance that matters; finite.
     ties : bool
@@ -76,7 +51,7 @@ class NearestQuestion:
 
     network: Network
     row: FloatArray
-    around: WithinDistance
+    around: Any
     most: float
     ties: bool = False
     least: float = 0.0
@@ -143,7 +118,7 @@ class LeastDistance(PhaseObjective):
         """Return the function that gives the inputs of a node within a distance."""
 
         def reach(distance: float) -> Reach:
-            found = self._nearest.around.reach(distance)
+            found: Reach = self._nearest.around.reach(distance)
             low, high = np.maximum(found.low, node.low), np.minimum(found.high, node.high)
             return replace(found, low=np.minimum(low, high), high=high)
 

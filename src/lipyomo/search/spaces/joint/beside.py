@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any
 
 import numpy.typing as npt
 
@@ -21,18 +21,6 @@ from lipyomo.search.spaces.bundle import Bundle, decoded, encoded, with_proved
 
 TOGETHER = 4
 """The largest number of bundles that are split together."""
-
-
-class Phases(Pipeline[Any, Any], Protocol):
-    """A search over phases that exposes its incumbent."""
-
-    @property
-    def best(self) -> Incumbent:
-        """The best point that is known so far."""
-        ...
-
-
-P = TypeVar("P", bound=Phases)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,30 +42,36 @@ class JointTask:
     near: Any
 
 
-class WithBoxes(Pipeline[Any, JointTask], Generic[P]):
+class WithBoxes(Pipeline[Any, JointTask]):
     """A search over phases with boxes beside its nodes.
 
     Parameters
     ----------
     beside : Pipeline
-        The search over phases.
+        The search over phases, with its `best` point.
     whole : callable
         Returns the whole domain as a bundle.
     near : object
         Which boxes are near enough to be handed over at the start.
     """
 
-    def __init__(self, beside: P, whole: Callable[[], Bundle], near: Any) -> None:
+    def __init__(self, beside: Any, whole: Callable[[], Bundle], near: Any) -> None:
         keep_memory()
         self._beside, self._whole, self._near = beside, whole, near
 
+    @property
+    def best(self) -> Incumbent:
+        """The best known point."""
+        found: Incumbent = self._beside.best
+        return found
+
     def cutoff(self, value: float) -> float:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
-        return self._beside.cutoff(value)
+        return float(self._beside.cutoff(value))
 
     def weight(self) -> float:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
-        return self._beside.weight()
+        return float(self._beside.weight())
 
     def together(self, node: Any) -> int:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
@@ -102,7 +96,8 @@ class WithBoxes(Pipeline[Any, JointTask], Generic[P]):
 
     def _split(self, task: Any, clock: Clock, pulse: Pulse) -> Outcome[Any]:
         """Process nodes of the search over phases."""
-        return self._beside.process(task, clock, pulse)
+        found: Outcome[Any] = self._beside.process(task, clock, pulse)
+        return found
 
     def adopt(self, outcome: Outcome[Any]) -> Outcome[Any]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
@@ -127,7 +122,7 @@ class WithBoxes(Pipeline[Any, JointTask], Generic[P]):
     def encode(self, nodes: Sequence[Any]) -> Arrays:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         boxes, others = self._parted(nodes)
-        return self._beside.encode(others) | encoded(boxes, self._whole())
+        return {**self._beside.encode(others), **encoded(boxes, self._whole())}
 
     def decode(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Outcome[Any]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
@@ -145,7 +140,7 @@ def parted(nodes: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     return boxes, tuple(node for node in nodes if not isinstance(node, Bundle))
 
 
-def gone_on(pipeline: Phases, outcome: Outcome[Any], clock: Clock) -> Outcome[Any]:
+def gone_on(pipeline: Any, outcome: Outcome[Any], clock: Clock) -> Outcome[Any]:
     """Continue with the nodes of an outcome until time is up or all that is left is closed."""
     nodes = [*outcome.children, *outcome.returned]
     done = [replace(outcome, children=(), returned=())]

@@ -51,7 +51,7 @@ FIRST_IMPROVEMENT, IMPROVEMENT_SHARE = 4.0, 0.5
 the share of all effort that later ones take."""
 
 
-class JointPipeline(WithBoxes[PhasePipeline]):
+class JointPipeline(WithBoxes):
     """Searches one problem with few inputs.
 
     Parameters
@@ -62,6 +62,8 @@ class JointPipeline(WithBoxes[PhasePipeline]):
     cascade : Cascade, optional
         Bounds of the whole problem; not needed if only tasks are processed.
     """
+
+    _beside: PhasePipeline
 
     def __init__(
         self, beside: PhasePipeline, context: JointContext, cascade: Cascade | None = None

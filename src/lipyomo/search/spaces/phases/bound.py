@@ -21,7 +21,7 @@ from lipyomo.relaxations.semidefinite.choice import root_cost
 from lipyomo.relaxations.semidefinite.params import PARAMS
 from lipyomo.relaxations.semidefinite.root import RootBounds
 from lipyomo.search.spaces.phases.context import PhaseContext
-from lipyomo.search.spaces.phases.node import Ahead, Child, DualCertificate, PhaseNode, Watch, Worst
+from lipyomo.search.spaces.phases.node import Ahead, Child, DualCertificate, PhaseNode, Watch
 from lipyomo.search.spaces.phases.points import Points
 from lipyomo.search.spaces.phases.statistics import Statistics
 
@@ -167,7 +167,7 @@ def bound_targets(
         proved=proved,
         certificates={target: own for target, own in certificates.items() if target in wanted},
     )
-    return BoundedNode(node, None if worst is None else Worst.of(worst), solved, steps)
+    return BoundedNode(node, None if worst is None else Ahead.of(worst), solved, steps)
 
 
 def bound_whole(
@@ -189,7 +189,7 @@ def bound_whole(
     node = with_root(node, root)
     target = int(node.targets[np.argmax(node.target_bounds)])
     found = root.minima.get(target)
-    worst = None if found is None or node.bound <= cutoff else Worst.of(found)
+    worst = None if found is None or node.bound <= cutoff else Ahead.of(found)
     return BoundedNode(node, worst, max(len(root.minima), 1), root.steps)
 
 
@@ -271,7 +271,7 @@ def fixed(
 ) -> tuple[Child, Statistics]:
     """Decide the units of a child whose other side cannot beat the incumbent."""
     node, form, worst = child.node, child.known_form, child.worst
-    if not isinstance(worst, Worst) or node.targets.size > 1:
+    if worst is None or worst.found is None or node.targets.size > 1:
         return child, statistics
     value = points.best.value
     cutoff, drops = context.cutoff(value), (worst.off, worst.on)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -213,8 +212,7 @@ class Watch(NamedTuple):
             raise OutOfTimeError
 
 
-@dataclass(frozen=True, eq=False)
-class Ahead:
+class Ahead(NamedTuple):
     """Look-ahead on the units, for the target with the largest bound of a node.
 
     Attributes
@@ -223,26 +221,17 @@ class Ahead:
         The target's bound, in floating point.
     off, on : ndarray, shape (F,)
         Relative drop of the bound if a unit is decided and the multipliers are kept.
+    found : Minimum, optional
+        The target's multipliers, if these can exclude one side of a unit.
     """
 
     value: float
     off: FloatArray
     on: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
-class Worst(Ahead):
-    """A look-ahead with the target's multipliers, which can exclude one side of a unit.
-
-    Attributes
-    ----------
-    found : Minimum
-    """
-
-    found: Minimum
+    found: Minimum | None = None
 
     @classmethod
-    def of(cls, found: Minimum) -> Worst:
+    def of(cls, found: Minimum) -> Ahead:
         """Compute the look-ahead of a minimum."""
         return cls(found.state.value, *found.kernel.lookahead(found.state), found)
 
