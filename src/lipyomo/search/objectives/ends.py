@@ -17,7 +17,7 @@ from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.rounding import gamma
 from lipyomo.base.system.memory import CACHED
 from lipyomo.search.spaces.boxes.bound import Bounded, under
-from lipyomo.search.spaces.boxes.bounding.collapse import between_planes, collapsed
+from lipyomo.search.spaces.boxes.bounding.collapse import collapsed
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import BoxContext
 from lipyomo.search.spaces.boxes.relaxing.relax import relaxed
@@ -72,7 +72,7 @@ def ranges_of_values(known: Relaxation, rows: IntArray) -> tuple[FloatArray, Flo
     """Bound functions (N,) on boxes from below and above, shape (N,), by parallel planes."""
     context = known.context
     weights, shift = Functions.of(context, rows)
-    above, x = between_planes(known, weights), known.inputs.x
+    above, x = collapsed(known, np.zeros_like(weights), None, weights), known.inputs.x
     constant = above.constant + shift
     middle = constant + (above.x * x.middle).sum(axis=1)
     reach = (np.abs(above.x) * x.radius).sum(axis=1)

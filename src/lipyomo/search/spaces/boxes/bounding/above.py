@@ -9,7 +9,6 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.search.spaces.boxes.quadratics.on_cubes import QuadraticOnCube
-from lipyomo.search.spaces.boxes.relaxing.inputs import Inputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,25 +51,3 @@ class Above:
         if form is not None:
             form = form.raised(shift + 4.0 * unit * (np.abs(form.constant) + np.abs(shift)))
         return replace(self, constant=constant, fuzz=self.fuzz + fuzz, form=form)
-
-    def least(self, other: Above, inputs: Inputs) -> Above:
-        """Return, for each box, the function with the smaller maximum."""
-        x, v, _ = inputs
-        tops = [
-            one.constant
-            + (one.x * x.middle + np.abs(one.x) * x.radius).sum(axis=1)
-            + (one.v * v.middle + np.abs(one.v) * v.radius).sum(axis=1)
-            for one in (self, other)
-        ]
-        less = ~(tops[0] <= tops[1])
-        alone = less[:, None]
-        return Above(
-            np.where(alone, other.x, self.x),
-            np.where(alone, other.v, self.v),
-            np.where(less, other.constant, self.constant),
-            np.where(less, other.fuzz, self.fuzz),
-            [
-                (np.where(alone, theirs[0], ours[0]), np.where(alone, theirs[1], ours[1]))
-                for ours, theirs in zip(self.gaps, other.gaps, strict=True)
-            ],
-        )

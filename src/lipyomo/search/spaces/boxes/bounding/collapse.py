@@ -41,9 +41,11 @@ def collapsed(
     rows: FloatArray,
     errors: FloatArray | None,
     weights: FloatArray | None = None,
-    twice: bool = True,
 ) -> Above:
     """Bound the objective ``rows . t + weights . h`` of the last layer from above on boxes.
+
+    Values ``weights . h`` alone are at least the affine function minus `Above.total` and twice the
+    fuzz: planes through the middles are parallel.
 
     Parameters
     ----------
@@ -54,32 +56,7 @@ def collapsed(
         Bounds of the errors of the rows.
     weights : ndarray, shape (N, n_L), optional
         By default zeros.
-    twice : bool, optional
-        Whether to also try planes of products that are lowest at one point, beside those through
-        the middles: they are a little better on narrow boxes and worse on wide ones.
     """
-    found = _collapsed(known, rows, errors, weights, False)
-    if not (twice and known.context.structure.multiplies):
-        return found
-    return found.least(_collapsed(known, rows, errors, weights, True), known.inputs)
-
-
-def between_planes(known: Relaxation, weights: FloatArray) -> Above:
-    """Enclose values ``weights . h`` of the last layer between parallel planes.
-
-    They are at most the affine function, and at least it minus `Above.total` and twice the fuzz.
-    """
-    return _collapsed(known, np.zeros_like(weights), None, weights, False)
-
-
-def _collapsed(
-    known: Relaxation,
-    rows: FloatArray,
-    errors: FloatArray | None,
-    weights: FloatArray | None,
-    lowest: bool,
-) -> Above:
-    """Do `collapsed` with planes of products through the middles, or those lowest at one point."""
     context, layers = known.context, known.layers
     unit, b = context.unit, rows
     a = np.zeros_like(rows) if weights is None else weights
@@ -93,7 +70,7 @@ def _collapsed(
         products = None
         if stage.products is not None:
             n = stage.products.units
-            products = factored(stage, layer, a[:, n:], b[:, n:], worst, lowest, known.inputs, unit)
+            products = factored(stage, layer, a[:, n:], b[:, n:], worst, known.inputs, unit)
             a, b, some = a[:, :n], b[:, :n], layer.units(n)
         else:
             some = layer

@@ -4,9 +4,8 @@ With a and b for the factors of a product's output and tangent, there are three 
 
     a z_i z_j + b u_i z_j + b z_i u_j,
 
-each of which lies below a plane: the one through the middles, raised by its error
-(`relaxing/errors.py`), or one of McCormick's two through corners (Computability of global solutions
-to factorable nonconvex programs, 1976).
+each of which lies below the plane through the middles, raised by its error (`relaxing/errors.py`),
+or below a constant.
 """
 
 from __future__ import annotations
@@ -59,7 +58,6 @@ def factored(
     a: FloatArray,
     b: FloatArray,
     worst: tuple[FloatArray, FloatArray],
-    lowest: bool,
     inputs: Inputs,
     unit: float,
 ) -> Factored:
@@ -72,8 +70,6 @@ def factored(
     a, b : ndarray, shape (N, P)
     worst : (ndarray, ndarray)
         x and v of each box where the objective is largest.
-    lowest : bool
-        Whether to choose the planes that are lowest there, instead of those through the middles.
     inputs : Inputs
     unit : float
     """
@@ -83,21 +79,21 @@ def factored(
     n, count = products.units, products.left.size
     middles = layer.rate[:, n + count :], layer.rate[:, n : n + count]
     low = np.minimum(layer.low, layer.high)
-    shared = None if lowest else products.shared  # it hardly improves the lowest planes
+    shared = products.shared
     z, u = [], []
     for rows, middle in zip((products.left, products.right), middles, strict=True):
         ends = low[:, rows], layer.high[:, rows]
         centre, radius = layer.tangent[:, rows], layer.tangent_radius[:, rows]
         own = centre - radius, centre + radius
         there: list[FloatArray | None] = [None, None]
-        if lowest or planes.whole is not None or shared is not None:
+        if planes.whole is not None or shared is not None:
             there[0] = np.clip(at(layer.pre.take(rows), *worst), *ends)
             there[1] = np.clip(at(layer.pre_tangent.take(rows), *worst), *own)
         z.append(Located(*ends, middle, there[0]))
         u.append(Located(*own, centre, there[1]))
-    value = plane_above(a, z[0], z[1], planes.values, lowest)
-    left = plane_above(b, u[0], z[1], planes.left, lowest)
-    right = plane_above(b, z[0], u[1], planes.right, lowest)
+    value = plane_above(a, z[0], z[1], planes.values)
+    left = plane_above(b, u[0], z[1], planes.left)
+    right = plane_above(b, z[0], u[1], planes.right)
     gaps = [
         np.abs(c) * (errors.high - errors.low)
         for c, errors in ((a, planes.values), (b, planes.left), (b, planes.right))

@@ -138,7 +138,7 @@ def jointly(
     for p, q in ((first, r), (second, turn)):
         errors = errors_of(p, q, inputs, unit)
         ranges = _located(p, worst), _located(q, worst)
-        plane = plane_above(one, *ranges, errors, False)
+        plane = plane_above(one, *ranges, errors)
         found.append((plane, ranges[1].size))
         assert ranges[0].there is not None
         assert ranges[1].there is not None

@@ -53,23 +53,11 @@ def level_where_lower(
     return found, [np.where(level, share * width, gap) for gap in gaps]
 
 
-def plane_above(c: FloatArray, p: Located, q: Located, errors: Errors, lowest: bool) -> Plane:
-    """Return planes ``A p + B q + C`` above ``c p q``: through the middles, or the lowest ones.
+def plane_above(c: FloatArray, p: Located, q: Located, errors: Errors) -> Plane:
+    """Return planes ``A p + B q + C`` above ``c p q``, through the middles f and g of p and q.
 
-    The lowest ones are chosen at the points of `Located.there`.  If (p - f)(q - g) has one sign, or
-    is within the errors, ``c p q`` is at most ``c (g p + f q - f g)`` plus the error.
+    (p - f)(q - g) is within the errors, so that ``c p q`` is at most ``c (g p + f q - f g)`` plus
+    the error.
     """
-    rises = c >= 0.0
-    g, f, e = q.middle, p.middle, np.where(rises, errors.high, errors.low)
-    if lowest and p.there is not None and q.there is not None:
-        g, f, e = np.broadcast_arrays(g, f, e)
-        least = c * (g * p.there + f * q.there - f * g + e)
-        for one, other in (
-            (np.where(rises, q.high, q.low), p.low),
-            (np.where(rises, q.low, q.high), p.high),
-        ):
-            found = c * (one * p.there + other * q.there - other * one)
-            less = found < least
-            least = np.where(less, found, least)
-            g, f, e = np.where(less, one, g), np.where(less, other, f), np.where(less, 0.0, e)
+    g, f, e = q.middle, p.middle, np.where(c >= 0.0, errors.high, errors.low)
     return c * g, c * f, c * (e - f * g)
