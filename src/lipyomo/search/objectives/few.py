@@ -9,6 +9,7 @@ number of open units at which they are handed over is learnt from the results.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -17,11 +18,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lipyomo.base.arrays import BoolArray
 from lipyomo.base.clock import Clock
+from lipyomo.base.system.memory import CACHED
 from lipyomo.networks.network import Network
 from lipyomo.networks.phases import OPEN
 from lipyomo.search.engine.params import HALVED
 from lipyomo.search.engine.protocol import (
+    NODES,
     Arrays,
     Incumbent,
     OnRootProgress,
@@ -32,11 +36,11 @@ from lipyomo.search.engine.protocol import (
 )
 from lipyomo.search.objectives.context import ValueQuestion
 from lipyomo.search.objectives.examine import SPLITS
-from lipyomo.search.objectives.few_boxes import Halving, ValueBoxes, bounded_values
+from lipyomo.search.objectives.few_boxes import ValueBoxes, as_value_nodes, bounded_values
 from lipyomo.search.objectives.node import ValueNode
 from lipyomo.search.objectives.objective import Largest
 from lipyomo.search.objectives.pipeline import ValuePipeline
-from lipyomo.search.spaces.bundle import joined
+from lipyomo.search.spaces.bundle import bundles, halves, joined, thin_boxes
 from lipyomo.search.spaces.joint.adaptive import ENDED, EXAMINED, adapted
 from lipyomo.search.spaces.joint.beside import JointTask, WithBoxes, gone_on, parted, together_of
 from lipyomo.search.spaces.joint.context import PARAMS, Params
@@ -122,7 +126,69 @@ class FewPipeline(WithBoxes):
     # -- boxes -------------------------------------------------------------------------------------
 
     def _halved(self, task: JointTask, clock: Clock, pulse: Pulse) -> Outcome[Any]:
-        return Halving(self._objective, self._params, self._beside.bounded).run(task, clock, pulse)
+        boxes, best, size = joined(task.boxes), task.best, self._params.bundle
+        left: list[ValueBoxes] = []
+        done: list[Outcome[Any]] = [Outcome(best=best)]
+        rest, most = boxes.take(slice(0, 0)), self._params.handed_together
+        for at in range(0, len(boxes), size):
+            if clock.expired:
+                rest = boxes.take(slice(at, len(boxes)))
+                break
+            some = boxes.take(slice(at, at + size))
+            some, closed = self._above(some, best)
+            near = self._is_thin(some) | (some.unstable <= task.near)
+            first = np.flatnonzero(near)[: max(most, 0)]
+            most -= len(first)
+            counters = Counter({NODES: len(some) - int(near.sum()) + len(first)})
+            if first.size:
+                nodes = as_value_nodes(self._objective.at(best.value), some.take(first))
+                found = self._beside.bounded(nodes, best, clock)
+                best = found.best or best
+                counters |= {EXAMINED: len(first), ENDED: len(first) - len(found.children)}
+                done.append(found)
+            near[first] = False  # the others that are near wait unchanged
+            waiting = some.take(near)
+            near[first] = True
+            parts, best = self._parts(some.take(~near), best)
+            parts, other = self._above(parts, best)
+            left += [waiting, parts]
+            done.append(Outcome(closed=max(closed, other), best=best, counters=counters))
+            pulse()
+        whole = joined(left) if left else rest.take(slice(0, 0))
+        back = Outcome(bundles(whole, size), bundles(rest, size))
+        return together_of([back, *done])
+
+    def _above(self, boxes: ValueBoxes, best: Incumbent) -> tuple[ValueBoxes, float]:
+        """Return the boxes above the cutoff, and the largest bound of the others."""
+        low = boxes.bounds <= self._objective.cutoff(best.value)
+        return boxes.take(~low), float(boxes.bounds[low].max(initial=-math.inf))
+
+    def _is_thin(self, boxes: ValueBoxes) -> BoolArray:
+        """Return which boxes (N,) are too thin for bisection."""
+        at, domain = (np.arange(len(boxes)), boxes.axis), self._objective.question.domain
+        splits = (boxes.middle[at] > boxes.low[at]) & (boxes.middle[at] < boxes.high[at])
+        return thin_boxes(boxes, domain, self._params.least_width) | ~splits
+
+    def _parts(self, boxes: ValueBoxes, best: Incumbent) -> tuple[ValueBoxes, Incumbent]:
+        """Bisect and bound boxes; also return a better incumbent if one is found."""
+        found, _ = halves(boxes, boxes.axis)
+        if not len(found):
+            return found, best
+        best = self._evaluated(found, best)
+        context = self._objective.at(best.value)
+        widest = max(layer.units for layer in context.layers)
+        size = max(1, CACHED // widest**2)
+        parts = [found.take(slice(at, at + size)) for at in range(0, len(found), size)]
+        return joined([bounded_values(context, part)[0] for part in parts]), best
+
+    def _evaluated(self, boxes: ValueBoxes, best: Incumbent) -> Incumbent:
+        """Return the better of an incumbent and points of boxes: middles, and corners uphill."""
+        question = self._objective.question
+        points = question.domain.drawn_in(boxes.middle)
+        uphill = np.sign(question.gradients(points))
+        corners = np.clip(points + uphill * (boxes.high - boxes.low), boxes.low, boxes.high)
+        points = np.concatenate([points, question.domain.drawn_in(corners)])
+        return self._objective.challenged(best, points[question.values(points).argmax()])
 
     def adopt(self, outcome: Outcome[Any]) -> Outcome[Any]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
