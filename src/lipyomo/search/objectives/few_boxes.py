@@ -66,7 +66,7 @@ def as_value_nodes(context: ValueContext, boxes: ValueBoxes) -> list[ValueNode]:
     """Convert the boxes above the cutoff to nodes of the search over phases.
 
     They have an empty warm start for dual ascent, as in the search for constants
-    (`lipyomo.search.spaces.joint.handover`).
+    (`lipyomo.search.spaces.joint.halve`).
     """
     boxes, stack = bounded_values(context, boxes)
     phases, lower, upper = stack.phases, stack.lower, stack.upper

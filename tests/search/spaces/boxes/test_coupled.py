@@ -13,7 +13,7 @@ from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion
 from lipyomo.search.spaces.boxes.relaxing.relax import relaxed
 from lipyomo.search.spaces.boxes.values import slopes_at
 from lipyomo.search.spaces.boxes.wide.coupled import coupled_bounds
-from lipyomo.search.spaces.boxes.wide.ranges import semidefinite_bounds, slopes_on
+from lipyomo.search.spaces.boxes.wide.ranges import semidefinite_root, slopes_on
 
 INPUTS, UNITS = 80, 8
 
@@ -33,7 +33,7 @@ def known():
     context = BoxContext.of(question())
     whole = Boxes.whole(context).take(slice(0, 1))
     layers = relaxed(context, whole, (whole.v_low, whole.v_high)).layers
-    return context, layers, semidefinite_bounds(context, slopes_on(layers), Clock())
+    return context, layers, semidefinite_root(context, slopes_on(layers)).run(clock=Clock()).upper
 
 
 def test_bounds_are_less_than_those_of_ranges_and_not_below_what_is_attained(known):

@@ -23,16 +23,14 @@ from lipyomo.search.engine.engine import Engine, Found
 from lipyomo.search.engine.protocol import Incumbent
 from lipyomo.search.spaces.joint import context as contexts
 from lipyomo.search.spaces.joint.adaptive import (
-    BOUNDED,
     ENDED,
     EXAMINED,
     SPLIT,
     NearCutoff,
 )
 from lipyomo.search.spaces.joint.bound import bounded_pairs
-from lipyomo.search.spaces.joint.close import closing
 from lipyomo.search.spaces.joint.context import PARAMS, JointBoxes, JointContext, Params
-from lipyomo.search.spaces.joint.handover import as_nodes, handed_over
+from lipyomo.search.spaces.joint.halve import as_nodes, handed_over
 from lipyomo.search.spaces.joint.pipeline import BoxesOrNode, JointPipeline
 from lipyomo.search.spaces.joint.trial import Course, Race, Trial, by_boxes, soon_closed, tried
 from lipyomo.search.spaces.phases.node import Split
@@ -42,7 +40,7 @@ from oracle import exact_constant
 
 HALVED = PARAMS._replace(compared=False)
 SOME = HALVED._replace(handed=1.2, trial=8, bundle=4)
-EVERY = HALVED._replace(near=0.0, handed=0.0, trial=8)
+EVERY = HALVED._replace(handed=0.0, trial=8)
 """No box is handed over before it is thin, or in the others once it is near or very near."""
 
 
@@ -204,7 +202,7 @@ def test_nodes_that_were_boxes_are_told_from_all_others() -> None:
     space = pipeline_for(problem, Settings(), None, cascade).context
     ends = np.array([[0.0, -1.0]]), np.array([[0.5, 0.0]])
     boxes = replace(context.whole(), low=ends[0], high=ends[1])
-    (node,) = as_nodes(context, space, bounded_pairs(context, boxes, 0.0), 0.0, [{}])
+    (node,) = as_nodes(context, space, bounded_pairs(context, boxes, 0.0), 0.0)
     unit = int(np.flatnonzero(node.phases == OPEN)[0])
     halves = (Split(0, None, (0.0, 0.5)), Split(1, None, (-1.0, 0.0)))
     others = [node._replace(trail=trail) for trail in ((), halves, (Split(0, 1), *halves))]
@@ -230,12 +228,8 @@ def test_a_course_trails_another_where_it_is_above_and_falls_no_faster() -> None
 def test_a_multiple_is_learnt_from_what_is_closed() -> None:
     reach = NearCutoff.first(PARAMS)
     assert reach.after({}) == reach
-    failed = reach.after({BOUNDED: 8})
-    assert 1.0 < failed.bounded < reach.bounded
-    assert failed.handed == reach.handed
-    met = reach.after({EXAMINED: 8, ENDED: 8})
-    assert met.handed > reach.handed
-    assert met.bounded == reach.bounded
+    assert 1.0 < reach.after({EXAMINED: 8}).handed < reach.handed
+    assert reach.after({EXAMINED: 8, ENDED: 8}).handed > reach.handed
 
 
 def test_fewer_boxes_are_handed_over_at_a_time_while_they_stay_open() -> None:
@@ -252,8 +246,7 @@ def test_boxes_that_become_few_are_halved() -> None:
     assert reach.are_handed(multiples, tenth).tolist() == [False, False, True, False]
     failed = reach.after({EXAMINED: 1, ENDED: 1, SPLIT: 4})  # at four nodes a box five times
     assert not failed.are_handed(multiples[:3], tenth[:3]).any()
-    assert reach.are_bounded(np.array([1.1, 1.18]), tenth[:2]).tolist() == [False, True]
-    assert not reach.are_bounded(multiples, np.full(4, np.inf)).any()
+    assert not reach.are_handed(multiples, np.full(4, np.inf)).any()
 
 
 def test_what_halving_lowers_bounds_by_is_a_mean_of_the_last_times() -> None:
@@ -294,20 +287,6 @@ def test_boxes_alone_prove_no_more_than_what_is_true(seed: int, norms: tuple[str
         assert found.best is not None
         assert truth * (1 - 1e-9) <= found.closed <= max(1.01 * truth, found.best.value * 1.01)
         assert (found.best.value > share * truth) == (share < 1.0)
-
-
-def test_boxes_stay_as_they_are_once_time_is_up() -> None:
-    problem = LipschitzProblem(random_network(1, (3, 12, 8, 2)), Box(-1, 1, 3)).reduced.problem
-    context = JointContext.of(problem, HALVED)
-    assert context is not None
-    space = pipeline_for(problem, Settings(), None, None).context
-    found, every = bounded_pairs(context, context.whole(), 0.0), np.ones(1, dtype=bool)
-    late = closing(context, space, found, 0.0, every, Clock(0.0))
-    assert not late.tried.any()
-    assert np.array_equal(late.found.boxes.pairs, found.boxes.pairs)
-    early = closing(context, space, found, 0.0, every, Clock())
-    assert early.tried.all()
-    assert early.found.boxes.bounds <= found.boxes.bounds
 
 
 def test_a_search_that_is_stopped_has_bounds_on_both_sides() -> None:

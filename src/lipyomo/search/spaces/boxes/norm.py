@@ -68,15 +68,11 @@ class Norm(Objective):
         """See `Objective`."""
         context = self.context
         if not context.domain.is_bounded:
-            from lipyomo.search.spaces.boxes.wide.ranges import global_slopes, semidefinite_bounds
+            from lipyomo.search.spaces.boxes.wide.ranges import global_slopes, semidefinite_root
 
-            bounds = semidefinite_bounds(
-                context,
-                global_slopes(context),
-                clock,
-                report=lambda upper: on_progress(upper=upper),
-            )
-            return self.whole().take(slice(0, 0)), max(0.0, float(bounds.max()))
+            found = semidefinite_root(self._squares, global_slopes(context))
+            found = found.run(clock=clock, report=lambda upper: on_progress(upper=upper))
+            return self.whole().take(slice(0, 0)), max(0.0, float(found.upper.max()))
         whole, cutoff = self._bounded(self.whole(), clock), self.cutoff(best.value)
         on_progress(upper=max(whole.bound, 0.0))
         if whole.bound > cutoff and not clock.expired:

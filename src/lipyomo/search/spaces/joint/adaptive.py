@@ -1,7 +1,7 @@
 """Boxes and nodes in one queue: which boxes become nodes, and how a search adapts this.
 
-Boxes that are not far above the cutoff are closed by semidefinite bounds, or handed over to the
-search over phases.  How far above it they may be is adapted to how many of them are closed.
+Boxes that are not far above the cutoff are handed over to the search over phases.  How far above it
+they may be is adapted to how many of them are closed.
 """
 
 from __future__ import annotations
@@ -20,15 +20,9 @@ from lipyomo.search.spaces.phases.node import PhaseNode
 
 BoxesOrNode: TypeAlias = "JointBoxes | PhaseNode"
 
-BOUNDED, CLOSED = "boxes_bounded", "boxes_closed"
-"""Counters of boxes that got semidefinite bounds, and of those closed by them."""
-
 EXAMINED, ENDED, SPLIT = "boxes_examined", "boxes_ended", "boxes_nodes"
 """Counters of boxes that the search over phases has examined, of those closed thereby, and of all
 its nodes."""
-
-_SEMIDEFINITE = 1.0 / 3.0
-"""The time of a semidefinite bound as a share of the time of a node."""
 
 
 @dataclass(frozen=True)
@@ -41,45 +35,35 @@ class NearCutoff:
 
     Attributes
     ----------
-    bounded, handed : float
-        Multiples up to which boxes get semidefinite bounds, and are handed over to the search over
-        phases.
+    handed : float
+        Multiple up to which boxes are handed over to the search over phases.
     together : int
         The largest number of boxes handed over at a time, as nothing is learnt meanwhile.
     params : Params
-    tried, met : int
-        The number of semidefinite bounds so far, and how many of them closed a box.
     split, ended : int
         The number of nodes of the search over phases so far, and of boxes closed by it.
     """
 
-    bounded: float
     handed: float
     together: int
     params: Params
-    tried: int = 0
-    met: int = 0
     split: int = 0
     ended: int = 0
 
     @classmethod
     def first(cls, params: Params) -> NearCutoff:
         """Return the state at the start of a search."""
-        return cls(params.near, params.handed, params.handed_together, params)
-
-    def are_bounded(self, multiples: FloatArray, fall: FloatArray) -> BoolArray:
-        """Return which boxes get semidefinite bounds, given their `fall` by a bisection."""
-        cost = _SEMIDEFINITE * self.params.node * max(self.tried, 1) / max(self.met, 1)
-        return np.asarray((multiples <= self.bounded) & _larger(multiples, fall, cost))
+        return cls(params.handed, params.handed_together, params)
 
     def are_handed(self, multiples: FloatArray, fall: FloatArray) -> BoolArray:
-        """Return which boxes are handed over."""
-        cost = self.params.node * max(self.split, 1) / max(self.ended, 1)
-        return np.asarray((multiples <= self.handed) & _larger(multiples, fall, cost))
+        """Return which boxes are handed over, given their `fall` by a bisection."""
+        known, cost = np.isfinite(fall), self.params.node * max(self.split, 1) / max(self.ended, 1)
+        least = np.where(known, fall, 0.0) * np.log2(max(cost, 1.0))
+        larger = known & (np.log(np.maximum(multiples, 1.0)) >= least)
+        return np.asarray((multiples <= self.handed) & larger)
 
     def after(self, counters: Mapping[str, int]) -> NearCutoff:
         """Return the state updated by the counters of some boxes."""
-        tried, met = counters.get(BOUNDED, 0), counters.get(CLOSED, 0)
         examined, ended = counters.get(EXAMINED, 0), counters.get(ENDED, 0)
         together = self.together
         if examined and 3 * ended < examined:
@@ -88,21 +72,11 @@ class NearCutoff:
             together = min(2 * together, self.params.handed_together)
         return replace(
             self,
-            bounded=adapted(self.bounded, tried, met),
             handed=adapted(self.handed, examined, ended),
             together=together,
-            tried=self.tried + tried,
-            met=self.met + met,
             split=self.split + counters.get(SPLIT, 0),
             ended=self.ended + ended,
         )
-
-
-def _larger(multiples: FloatArray, fall: FloatArray, cost: float) -> BoolArray:
-    """Return which boxes are expected to become trees of more than `cost` boxes."""
-    known = np.isfinite(fall)
-    least = np.where(known, fall, 0.0) * np.log2(max(cost, 1.0))
-    return np.asarray(known & (np.log(np.maximum(multiples, 1.0)) >= least))
 
 
 def adapted(reach: float, tried: int, met: int) -> float:

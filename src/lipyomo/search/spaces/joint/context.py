@@ -92,19 +92,15 @@ class Params(NamedTuple):
     chains : int
         The number of directions, over all boxes, that are substituted back at a time.  More have
         less overhead each, but use more of the cache.
-    near : float
-        Boxes get semidefinite bounds once their bound is at most this multiple of the cutoff.  This
-        is the value at the start; it is then adapted to how often they succeed.
     handed : float
-        The same for boxes that are handed over to the search over phases.
+        Boxes are handed over to the search over phases once their bound is at most this multiple of
+        the cutoff.  This is the value at the start; it is then adapted to how often this succeeds.
     handed_together : int
         The largest number of boxes handed over at a time, and the number at the start, as nothing
         is learnt before they have been examined.
     node : float
         The number of boxes that are bisected in the time of a node of the search over phases (3 to
         30 were measured on three networks).  Boxes that seem to need fewer are bisected.
-    patience : int
-        The boxes of a bundle that may fail beyond twice the number that semidefinite bounds close.
     single : int
         Up to this many directions of a box are bounded one by one, which is tighter.
     far : float
@@ -144,11 +140,9 @@ class Params(NamedTuple):
     pairs: int = 1 << 10
     bundle: int = 64
     chains: int = 256
-    near: float = 1.2
     handed: float = 4.0
     handed_together: int = 8
     node: float = 16.0
-    patience: int = 6
     single: int = 2
     far: float = 16.0
     hopeless: float = 256.0

@@ -1,4 +1,9 @@
-"""Processing boxes: closing them by semidefinite bounds, handing them over, or bisecting them."""
+"""Processing boxes: handing them over to the search over phases as nodes, or bisecting them.
+
+Nodes carry all that is known about their boxes, and an empty start for dual ascent: their ranges
+have just been found by substitution, which is not repeated, and the ascent takes no longer than
+that of any other node.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +15,15 @@ import numpy as np
 
 from lipyomo.base.arrays import IntArray
 from lipyomo.base.clock import Clock
+from lipyomo.networks.phases import OPEN
 from lipyomo.search.engine.protocol import NODES, Incumbent, Outcome, Pulse
 from lipyomo.search.spaces.bundle import bundles, joined, thin_boxes
-from lipyomo.search.spaces.joint.adaptive import BOUNDED, CLOSED, BoxesOrNode, NearCutoff
+from lipyomo.search.spaces.joint.adaptive import BoxesOrNode, NearCutoff
 from lipyomo.search.spaces.joint.beside import together_of
-from lipyomo.search.spaces.joint.bound import bounded_pairs
-from lipyomo.search.spaces.joint.close import closing
+from lipyomo.search.spaces.joint.bound import BoundedBoxes, bounded_pairs
 from lipyomo.search.spaces.joint.context import JointBoxes, JointContext
-from lipyomo.search.spaces.joint.handover import as_nodes
 from lipyomo.search.spaces.phases.context import PhaseContext
-from lipyomo.search.spaces.phases.node import PhaseNode
+from lipyomo.search.spaces.phases.node import PhaseNode, Split, WarmStart
 from lipyomo.search.spaces.phases.points import Points
 
 HANDED_UNITS = 24.0
@@ -60,7 +64,7 @@ def halved_in_turn(
     clock: Clock,
     pulse: Pulse,
 ) -> Outcome[BoxesOrNode]:
-    """Process bundles of boxes; see `closed_or_halved` and `NearCutoff`."""
+    """Process bundles of boxes; see `handed_or_halved` and `NearCutoff`."""
     boxes, rng = joined(bundled), np.random.default_rng(0)
     points = Points(space.problem, space.presolved, rng, space.params, best.value)
     parts: list[Halved] = []
@@ -71,7 +75,7 @@ def halved_in_turn(
             rest = boxes.take(slice(at, len(boxes)))
             break
         some = boxes.take(slice(at, at + size))
-        parts.append(closed_or_halved(context, space, points, some, reach, max(most, 0), clock))
+        parts.append(handed_or_halved(context, space, points, some, reach, max(most, 0)))
         most -= len(parts[-1].nodes)
         reach = reach.after(parts[-1].counters)
         pulse()
@@ -85,16 +89,15 @@ def halved_in_turn(
     return together_of([own, *handed])
 
 
-def closed_or_halved(
+def handed_or_halved(
     context: JointContext,
     space: PhaseContext,
     points: Points,
     boxes: JointBoxes,
     reach: NearCutoff | None = None,
     most: int = 0,
-    clock: Clock | None = None,
 ) -> Halved:
-    """Close boxes by semidefinite bounds, hand them over or bisect them.
+    """Hand boxes over, or bisect them.
 
     The middles of the halves are tried as points.
 
@@ -110,10 +113,8 @@ def closed_or_halved(
     most : int, optional
         The largest number of boxes that are handed over, not counting those too thin to be
         bisected; others that are near wait as they are.
-    clock : Clock, optional
-        The time limit of semidefinite bounds.
     """
-    far, waiting, near = _parted(context, space, points, boxes, reach, most, clock or Clock())
+    far, waiting, near = _parted(context, space, points, boxes, reach, most)
     cutoff = space.cutoff(points.best.value)
     parts, times = _parts(far, cutoff)
     if not len(parts):
@@ -149,38 +150,73 @@ def _parted(
     boxes: JointBoxes,
     reach: NearCutoff | None,
     most: int,
-    clock: Clock,
 ) -> tuple[JointBoxes, JointBoxes, Halved]:
     """Return the boxes to be bisected, those that wait, and the result of the others."""
     cutoff = space.cutoff(points.best.value)
-    flat = thin_boxes(boxes, context.problem.domain, context.params.least_width)
-    none_of = np.zeros(len(boxes), dtype=bool)
-    short, hands = none_of, none_of
+    some = thin_boxes(boxes, context.problem.domain, context.params.least_width)
+    candidates = np.zeros(0, dtype=np.intp)
     if reach is not None and cutoff > 0.0:
-        multiples = boxes.bounds / cutoff
-        short = ~flat & reach.are_bounded(multiples, boxes.fall)
-        hands = reach.are_handed(multiples, boxes.fall)
+        hands = reach.are_handed(boxes.bounds / cutoff, boxes.fall)
         hands &= boxes.scores.sum(axis=1) <= HANDED_UNITS
-    candidates = np.flatnonzero(~flat & ~short & hands)
+        candidates = np.flatnonzero(~some & hands)
     order = np.argsort(-boxes.bounds[candidates], kind="stable")
     first, waits = np.split(candidates[order], [most])
-    some = flat | short
     some[first] = True
     waiting, none = boxes.take(waits), boxes.take(slice(0, 0))
-    counters = {NODES: len(boxes) - len(waiting)}
-    far = ~some
+    counters, far = {NODES: len(boxes) - len(waiting)}, ~some
     far[waits] = False
     if not some.any():
         return boxes.take(far), waiting, Halved(none, counters=counters)
     found = bounded_pairs(context, boxes.take(some), cutoff)
-    known = closing(context, space, found, points.best.value, short[some], clock)
-    bounds = known.found.boxes.bounds
-    done = bounds <= cutoff
-    number = np.flatnonzero(~done & (~short[some] | hands[some]))
-    own = [known.certificates[k] for k in number]
-    nodes = as_nodes(context, space, known.found.take(number), cutoff, own)
-    counters |= {BOUNDED: int(known.tried.sum()), CLOSED: int((known.tried & done).sum())}
-    closed = float(bounds[done].max(initial=-math.inf))
-    done[number] = True
-    left = joined([boxes.take(far), known.found.boxes.take(~done)])
-    return left, waiting, Halved(none, nodes, closed, counters)
+    done = found.boxes.bounds <= cutoff
+    nodes = as_nodes(context, space, found.take(np.flatnonzero(~done)), cutoff)
+    closed = float(found.boxes.bounds[done].max(initial=-math.inf))
+    return boxes.take(far), waiting, Halved(none, nodes, closed, counters)
+
+
+def as_nodes(
+    context: JointContext, space: PhaseContext, found: BoundedBoxes, cutoff: float
+) -> list[PhaseNode]:
+    """Turn boxes above the cutoff into nodes, with the targets whose bounds are above it there."""
+    left, boxes, stack = space.presolved, found.boxes, found.stack
+    known, unknown = left.restrict(stack.phases, left.phases), np.full(space.system.count, np.inf)
+    decided = left.phases != OPEN
+    known[:, decided] = left.phases[decided]
+    lower, upper = left.restrict(stack.lower, -unknown), left.restrict(stack.upper, unknown)
+    bounds = context.of_targets(boxes.pairs)
+    columns = 0 if space.ascent is None else space.ascent.columns
+    none = np.zeros(0, dtype=np.intp), np.zeros((0, columns), dtype=np.float16)
+    first = _first_split(context)
+    nodes = []
+    for k in range(len(boxes)):
+        targets = np.flatnonzero(bounds[k] > cutoff)
+        above = bounds[k, targets]
+        ends = zip(boxes.low[k].tolist(), boxes.high[k].tolist(), strict=True)
+        nodes.append(
+            PhaseNode(
+                known[k],
+                lower[k],
+                upper[k],
+                boxes.low[k],
+                boxes.high[k],
+                targets,
+                above,
+                above,
+                warm_start=WarmStart(known[k], *none),
+                dropped=float(bounds[k].max(where=bounds[k] <= cutoff, initial=0.0)),
+                trail=(first, *(Split(j, None, end) for j, end in enumerate(ends))),
+            )
+        )
+    return nodes
+
+
+def handed_over(context: JointContext, nodes: Sequence[PhaseNode]) -> tuple[PhaseNode, ...]:
+    """Return the nodes that were boxes, or are parts of such nodes."""
+    first = _first_split(context)
+    return tuple(node for node in nodes if node.trail[:1] == (first,))
+
+
+def _first_split(context: JointContext) -> Split:
+    """Return what the trails of boxes begin with: all of an input's interval, which is no split."""
+    domain = context.problem.domain
+    return Split(0, None, (float(domain.lower[0]), float(domain.upper[0])))

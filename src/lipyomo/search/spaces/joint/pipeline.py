@@ -31,8 +31,7 @@ from lipyomo.search.spaces.bundle import joined
 from lipyomo.search.spaces.joint.adaptive import BoxesOrNode, NearCutoff, counted
 from lipyomo.search.spaces.joint.beside import JointTask, WithBoxes, gone_on, parted
 from lipyomo.search.spaces.joint.context import JointBoxes, JointContext
-from lipyomo.search.spaces.joint.halve import halved_in_turn
-from lipyomo.search.spaces.joint.handover import handed_over
+from lipyomo.search.spaces.joint.halve import halved_in_turn, handed_over
 from lipyomo.search.spaces.joint.trial import (
     LATER,
     Race,

@@ -28,7 +28,7 @@ from lipyomo.networks.phases import OPEN
 from lipyomo.search.engine.protocol import Incumbent, Outcome
 from lipyomo.search.spaces.bundle import bundles, joined
 from lipyomo.search.spaces.joint.context import JointBoxes, JointContext
-from lipyomo.search.spaces.joint.halve import closed_or_halved
+from lipyomo.search.spaces.joint.halve import handed_or_halved
 from lipyomo.search.spaces.phases.context import PhaseContext
 from lipyomo.search.spaces.phases.node import PhaseNode
 from lipyomo.search.spaces.phases.points import Points
@@ -194,7 +194,7 @@ def _after_round(
 ) -> Trial:
     """Bisect the `count` boxes with the largest bounds."""
     order = np.argsort(-now.boxes.bounds, kind="stable")
-    found = closed_or_halved(context, space, points, now.boxes.take(order[:count]))
+    found = handed_or_halved(context, space, points, now.boxes.take(order[:count]))
     boxes = joined([found.boxes, now.boxes.take(order[count:])])
     closed = max(now.closed, found.closed)
     return Trial(boxes, (*now.nodes, *found.nodes), closed, points.best, now.bisected + count)

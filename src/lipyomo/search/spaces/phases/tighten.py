@@ -6,7 +6,6 @@ It returns bounds with the multipliers that prove them, and decides units by the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,22 +22,6 @@ from lipyomo.search.spaces.phases.params import Params
 
 Seen = tuple[BoolArray, BoolArray]
 """Units that are inactive, and units that are active, at known points."""
-
-
-class Ascended(NamedTuple):
-    """Bounds of pre-activations of some nodes, found by dual ascent.
-
-    Attributes
-    ----------
-    rows : WantedBounds
-        Node, unit and sign of each bound.
-    multipliers : ndarray of float32, shape (R, columns)
-    bounds : ndarray, shape (R,)
-    """
-
-    rows: WantedBounds
-    multipliers: SingleArray
-    bounds: FloatArray
 
 
 def tighten(
@@ -115,17 +98,19 @@ def tighten(
         new = np.flatnonzero(~known)
         start[new] = ascent.start(relaxation, rows[new])
     found = ascent.ascend(relaxation, rows, start, steps, stop)
-    claims = Ascended(rows, found, ascent.bounds(relaxation, rows, found, stop))
-    _accept(stack, claims, kinked)
+    bounds = ascent.bounds(relaxation, rows, found, stop)
+    _accept(stack, rows, bounds, kinked)
     if not is_proof:
         for share in shares:
-            near = _near(stack, claims, share)
+            near = _near(stack, rows, bounds, share)
             if not near.size or stop():
                 break
             room = params.ascent_work // (ascent.work * near.size)
-            more = _gone_on(ascent, stack, claims, near, int(min(few, room)))
-            found[near], claims.bounds[near] = more.multipliers, more.bounds
-            _accept(stack, more, kinked)
+            some = rows[near]  # given the units decided meanwhile
+            relaxation = ascent.relax(stack.phases, stack.lower, stack.upper, stack.low, stack.high)
+            found[near] = ascent.ascend(relaxation, some, found[near], int(min(few, room)))
+            bounds[near] = ascent.bounds(relaxation, some, found[near])
+            _accept(stack, some, bounds[near], kinked)
     half = np.clip(found, -6e4, 6e4).astype(np.float16)
     return [
         WarmStart(stack.phases[b].copy(), part, half[span].copy())
@@ -133,31 +118,18 @@ def tighten(
     ]
 
 
-def _near(stack: Stack, claims: Ascended, share: float) -> npt.NDArray[np.intp]:
+def _near(
+    stack: Stack, rows: WantedBounds, bounds: FloatArray, share: float
+) -> npt.NDArray[np.intp]:
     """Return the bounds that miss deciding their unit by at most this share of its range."""
-    node, unit, bounds = claims.rows.node, claims.rows.unit, claims.bounds
+    node, unit = rows.node, rows.unit
     reach = share * (stack.upper - stack.lower)[node, unit]
     open_still = stack.alive[node] & (stack.phases[node, unit] == OPEN)
     return np.flatnonzero(open_still & (bounds > 0.0) & (bounds < reach))
 
 
-def _gone_on(
-    ascent: DualAscent,
-    stack: Stack,
-    claims: Ascended,
-    near: npt.NDArray[np.intp],
-    steps: int,
-) -> Ascended:
-    """Improve some bounds by more steps, given the units decided meanwhile."""
-    rows = claims.rows[near]
-    relaxation = ascent.relax(stack.phases, stack.lower, stack.upper, stack.low, stack.high)
-    better = ascent.ascend(relaxation, rows, claims.multipliers[near], steps)
-    return Ascended(rows, better, ascent.bounds(relaxation, rows, better))
-
-
-def _accept(stack: Stack, claims: Ascended, kinked: BoolArray) -> None:
+def _accept(stack: Stack, rows: WantedBounds, bounds: FloatArray, kinked: BoolArray) -> None:
     """Write new bounds into the stack, and decide the units that follow."""
-    rows, bounds = claims.rows, claims.bounds
     up = rows.sign > 0
     np.minimum.at(stack.upper, (rows.node[up], rows.unit[up]), bounds[up])
     np.maximum.at(stack.lower, (rows.node[~up], rows.unit[~up]), -bounds[~up])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -74,36 +74,19 @@ class Relaxed:
 
     def units(self, count: int) -> Relaxed:
         """Return the first `count` rows, those of units, without lines of outputs."""
-        some, (bend, middle, radius) = slice(count), self.bend
-        return Relaxed(
-            self.low[:, some],
-            self.high[:, some],
-            self.tangent[:, some],
-            self.tangent_radius[:, some],
-            self.rate[:, some],
-            self.rate_radius[:, some],
-            self.reach[:, some],
-            self.pace[:, some],
-            self.pre.take(some),
-            self.pre_tangent.take(some),
-            (bend[:, some], middle[:, some], radius[:, some]),
-        )
+        some = slice(count)
+        return self._some((slice(None), some), self.pre.take(some), self.pre_tangent.take(some))
 
     def on(self, which: IntArray) -> Relaxed:
         """Return the layer on some of the boxes, without planes and lines of outputs."""
-        return Relaxed(
-            self.low[which],
-            self.high[which],
-            self.tangent[which],
-            self.tangent_radius[which],
-            self.rate[which],
-            self.rate_radius[which],
-            self.reach[which],
-            self.pace[which],
-            self.pre.on(which),
-            self.pre_tangent.on(which),
-            (self.bend[0][which], self.bend[1][which], self.bend[2][which]),
-        )
+        return self._some(which, self.pre.on(which), self.pre_tangent.on(which))
+
+    def _some(self, where: Any, pre: Affine, pre_tangent: Affine) -> Relaxed:
+        """Return a part of all arrays, with functions for it."""
+        names = "low", "high", "tangent", "tangent_radius", "rate", "rate_radius", "reach", "pace"
+        arrays = {name: getattr(self, name)[where] for name in names}
+        bend, middle, radius = (part[where] for part in self.bend)
+        return Relaxed(**arrays, pre=pre, pre_tangent=pre_tangent, bend=(bend, middle, radius))
 
     @property
     def empty(self) -> BoolArray:

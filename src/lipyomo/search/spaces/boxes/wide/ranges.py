@@ -10,13 +10,11 @@ Pre-activations are ignored: biases are zero and the domain is R^d.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from lipyomo.base.arrays import FloatArray, dense
-from lipyomo.base.clock import Clock
-from lipyomo.base.numerics.rounding import gamma
+from lipyomo.base.arrays import FloatArray
 from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.phases import flat, open_phases
 from lipyomo.problems.affine.system import UnitSystem
@@ -48,36 +46,18 @@ def slopes_on(layers: Sequence[Relaxed]) -> Slopes:
     ]
 
 
-def semidefinite_bounds(
-    context: BoxContext,
-    slopes: Slopes,
-    clock: Clock,
-    report: Callable[[float], object] | None = None,
-) -> FloatArray:
-    """Bound all targets, shape (T,), given the ranges of slopes.
-
-    Parameters
-    ----------
-    context : BoxContext
-    slopes : list of (ndarray, ndarray)
-    clock : Clock
-        Every step gives a valid bound; steps for which there is no time are left out.
-    report : callable, optional
-        Called with the largest bound whenever it has dropped.
-    """
-    return semidefinite_root(context, slopes).run(clock=clock, report=report).upper
-
-
 def semidefinite_root(
     context: BoxContext, slopes: Slopes, known: FloatArray | None = None
 ) -> RootBounds | ChainBounds:
     """Prepare the bounds of all targets given the ranges of slopes, without computing them yet.
 
-    They are computed layer by layer if that is much cheaper than with one matrix.
+    Every step gives a valid bound.  They are computed layer by layer if that is much cheaper than
+    with one matrix.
 
     Parameters
     ----------
     context : BoxContext
+        Without explicit products.
     slopes : list of (ndarray, ndarray)
     known : ndarray, shape (T,), optional
         Initial bounds.
@@ -104,22 +84,7 @@ def semidefinite_root(
 
 def _crude(context: BoxContext, slopes: Slopes) -> FloatArray:
     """Bound all targets by products of absolute values, shape (T,)."""
-    if any(stage.products is not None for stage in context.stages):
-        return _crude_of_layers(context, slopes)
     sizes = np.abs(context.rows) + context.row_errors
     for stage, (a, b) in zip(reversed(context.stages), reversed(slopes), strict=True):
         sizes = (sizes * np.maximum(np.abs(a), np.abs(b))) @ stage.along_sizes
     return np.asarray(context.targets.interval(sizes[None] * (1.0 + context.unit))[0])
-
-
-def _crude_of_layers(context: BoxContext, slopes: Slopes) -> FloatArray:
-    """Do the same as `_crude` on the network's own layers, in which products are squares."""
-    problem = context.question.problem
-    network, along = problem.network, problem.directions
-    sizes = np.abs(context.targets.functionals) @ np.abs(network.head.dense_weight)
-    for layer, (a, b) in zip(reversed(network.hidden), reversed(slopes), strict=True):
-        sizes = (sizes * np.maximum(np.abs(a), np.abs(b))) @ np.abs(layer.dense_weight)
-    if along is not None:
-        sizes = sizes @ np.abs(dense(along))
-    operations = sum(network.sizes) + 4 * len(network.layers)
-    return np.asarray(context.targets.interval(sizes[None] * (1.0 + gamma(2 * operations)))[0])
