@@ -317,7 +317,7 @@ class Engine(Generic[N, T]):
             )
             self._team = team
             try:
-                while (self._fathom_waiting() or len(team)) and not self._nearly_over:
+                while (self._fathom_waiting() or len(team)) and self._clock.left > MOMENT:
                     if not len(team) and len(self._queue) < 2:
                         self._split_next()
                         continue
@@ -330,10 +330,6 @@ class Engine(Generic[N, T]):
                 self._queue.give_back()
                 team.stop()
                 self._team = None
-
-    @property
-    def _nearly_over(self) -> bool:
-        return self._clock.expired or self._clock.left <= MOMENT
 
     def _fill(self, team: Team[N, T]) -> None:
         """Send tasks until all workers are busy."""

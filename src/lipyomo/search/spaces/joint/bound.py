@@ -108,6 +108,7 @@ def _lower_pairs(
 ) -> None:
     """Tighten bounds above the cutoff in place, for each direction that matters."""
     params, count = context.params, context.box_chunk
+    network, directions = context.problem.tangent_network, context.directions
     wanted = _wanted(pairs, cutoff)
     several = np.flatnonzero(wanted.sum(axis=1) > params.single)
     widths = wanted[several].sum(axis=1)
@@ -124,8 +125,10 @@ def _lower_pairs(
     few = wanted & (alone & (wanted.sum(axis=1) <= params.single))[:, None]
     number, direction = np.nonzero(few)
     for at in range(0, number.size, params.chains):
-        some = slice(at, at + params.chains)
-        _meet(context, pairs, number[some], direction[some], phases, kind)
+        i, j = number[at : at + params.chains], direction[at : at + params.chains]
+        known = Tangents.of(network, _switches(network, phases[i]), directions[j][:, None], kind)
+        found = known.bounds(context.targets.functionals, np.arange(len(i)), 0 * i)
+        pairs[i, :, j] = np.fmin(pairs[i, :, j], found)
 
 
 def _lower(
@@ -157,22 +160,6 @@ def _switches(network: Network, phases: PhaseBatch) -> list[Switches]:
     """Return the slopes that phases (N, units) allow."""
     layers = by_layer(network.hidden, phases)
     return [Switches.of(*pair) for pair in zip(network.hidden, layers, strict=True)]
-
-
-def _meet(
-    context: JointContext,
-    pairs: FloatArray,
-    number: IntArray,
-    direction: IntArray,
-    phases: PhaseBatch,
-    kind: npt.DTypeLike,
-) -> None:
-    """Tighten bounds of boxes (n,) in place, by a substitution for one direction of each."""
-    network, functionals = context.problem.tangent_network, context.targets.functionals
-    switches, directions = _switches(network, phases[number]), context.directions[direction]
-    known, every = Tangents.of(network, switches, directions[:, None], kind), np.arange(len(number))
-    sizes = known.bounds(functionals, every, np.zeros_like(every))
-    pairs[number, :, direction] = np.fmin(pairs[number, :, direction], sizes)
 
 
 def shares_in_open(layers: Sequence[Layer], domain: Domain, stack: Stack) -> FloatArray:

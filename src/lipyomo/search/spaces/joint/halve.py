@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,8 +34,7 @@ FAR_HALVES = 3.0
 """Boxes are bisected twice at once if their bounds seem to need more bisections than this."""
 
 
-@dataclass(frozen=True, eq=False)
-class Halved:
+class Halved(NamedTuple):
     """The result of processing some boxes.
 
     Attributes
@@ -50,9 +49,9 @@ class Halved:
     """
 
     boxes: JointBoxes
-    nodes: list[PhaseNode] = field(default_factory=list)
-    closed: float = -math.inf
-    counters: Mapping[str, int] = field(default_factory=dict)
+    nodes: list[PhaseNode]
+    closed: float
+    counters: Mapping[str, int]
 
 
 def halved_in_turn(
@@ -114,18 +113,33 @@ def handed_or_halved(
         The largest number of boxes that are handed over, not counting those too thin to be
         bisected; others that are near wait as they are.
     """
-    far, waiting, near = _parted(context, space, points, boxes, reach, most)
     cutoff = space.cutoff(points.best.value)
-    parts, times = _parts(far, cutoff)
+    some = thin_boxes(boxes, context.problem.domain, context.params.least_width)
+    candidates = np.zeros(0, dtype=np.intp)
+    if reach is not None and cutoff > 0.0:
+        hands = reach.are_handed(boxes.bounds / cutoff, boxes.fall)
+        hands &= boxes.scores.sum(axis=1) <= HANDED_UNITS
+        candidates = np.flatnonzero(~some & hands)
+    order = np.argsort(-boxes.bounds[candidates], kind="stable")
+    first, waits = np.split(candidates[order], [most])
+    some[first] = True
+    waiting, far = boxes.take(waits), ~some
+    far[waits] = False
+    nodes, closed, counters = list[PhaseNode](), -math.inf, {NODES: len(boxes) - len(waiting)}
+    if some.any():
+        near = bounded_pairs(context, boxes.take(some), cutoff)
+        done = near.boxes.bounds <= cutoff
+        nodes = as_nodes(context, space, near.take(np.flatnonzero(~done)), cutoff)
+        closed = float(near.boxes.bounds[done].max(initial=-math.inf))
+    parts, times = _parts(boxes.take(far), cutoff)
     if not len(parts):
-        return replace(near, boxes=waiting)
+        return Halved(waiting, nodes, closed, counters)
     points.enter(context.problem.domain.drawn_in(parts.middle))
     cutoff = space.cutoff(points.best.value)
     found = bounded_pairs(context, parts, cutoff).boxes.fallen(parts, times)
     done = found.bounds <= cutoff
-    closed = max(near.closed, float(found.bounds[done].max(initial=-math.inf)))
-    left = joined([found.take(~done), waiting])
-    return replace(near, boxes=left, closed=closed)
+    closed = max(closed, float(found.bounds[done].max(initial=-math.inf)))
+    return Halved(joined([found.take(~done), waiting]), nodes, closed, counters)
 
 
 def _parts(boxes: JointBoxes, cutoff: float) -> tuple[JointBoxes, IntArray]:
@@ -141,37 +155,6 @@ def _parts(boxes: JointBoxes, cutoff: float) -> tuple[JointBoxes, IntArray]:
     parts = [halves.take(~again), boxes.take(~can), quarters]
     times = np.repeat([1, 1, 2], [len(part) for part in parts])
     return joined(parts), times
-
-
-def _parted(
-    context: JointContext,
-    space: PhaseContext,
-    points: Points,
-    boxes: JointBoxes,
-    reach: NearCutoff | None,
-    most: int,
-) -> tuple[JointBoxes, JointBoxes, Halved]:
-    """Return the boxes to be bisected, those that wait, and the result of the others."""
-    cutoff = space.cutoff(points.best.value)
-    some = thin_boxes(boxes, context.problem.domain, context.params.least_width)
-    candidates = np.zeros(0, dtype=np.intp)
-    if reach is not None and cutoff > 0.0:
-        hands = reach.are_handed(boxes.bounds / cutoff, boxes.fall)
-        hands &= boxes.scores.sum(axis=1) <= HANDED_UNITS
-        candidates = np.flatnonzero(~some & hands)
-    order = np.argsort(-boxes.bounds[candidates], kind="stable")
-    first, waits = np.split(candidates[order], [most])
-    some[first] = True
-    waiting, none = boxes.take(waits), boxes.take(slice(0, 0))
-    counters, far = {NODES: len(boxes) - len(waiting)}, ~some
-    far[waits] = False
-    if not some.any():
-        return boxes.take(far), waiting, Halved(none, counters=counters)
-    found = bounded_pairs(context, boxes.take(some), cutoff)
-    done = found.boxes.bounds <= cutoff
-    nodes = as_nodes(context, space, found.take(np.flatnonzero(~done)), cutoff)
-    closed = float(found.boxes.bounds[done].max(initial=-math.inf))
-    return boxes.take(far), waiting, Halved(none, nodes, closed, counters)
 
 
 def as_nodes(

@@ -137,8 +137,11 @@ def of_units(
         whole = np.broadcast_arrays(a, d, low, layer.high, s, layer.rate, rr)
         *some, middle, radius = (array[many] for array in whole)
         other = stage.each("lines", *some)[2]
-        ends = (c[many], over[many]), (d[many], other)
-        rate[many] = _rate(middle, radius, *ends)
+        ends = one, last = (c[many], over[many]), (d[many], other)
+        change, start = last[0] - one[0], middle.copy()  # planes touch the lines at both ends
+        found = np.divide(last[1] - one[1], change, out=start, where=change != 0.0)
+        found = np.where(np.isfinite(found), found, middle)
+        rate[many] = np.clip(found, middle - radius, middle + radius)  # within sigma's slopes
         above[many] = np.maximum(*(end - g * rate[many] for g, end in ends))
         most[many] = np.maximum(most[many], np.abs(other))
     off = unit * (
@@ -149,18 +152,6 @@ def of_units(
     rounds = size * rr * ur
     constant = (above + s * stage.units_of(stage.bias)).sum(axis=1)
     return s, rate, constant, off, (over - under + rounds, rounds)
-
-
-def _rate(
-    rate: FloatArray,
-    radius: FloatArray,
-    one: tuple[FloatArray, FloatArray],
-    other: tuple[FloatArray, FloatArray],
-) -> FloatArray:
-    """Slopes in b u with which planes touch the lines at both ends, clipped to sigma's slopes."""
-    (c, over), (d, above) = one, other
-    found = np.divide(above - over, d - c, out=rate.copy(), where=d != c)
-    return np.clip(np.where(np.isfinite(found), found, rate), rate - radius, rate + radius)
 
 
 def _worst(

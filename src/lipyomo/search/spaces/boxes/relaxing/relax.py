@@ -155,7 +155,13 @@ def _layer(
     pace = t.size @ stage.along_sizes.T
     pre, ends = _preactivations(context, known, inputs, h, reach, forwards)
     pre_tangent, tangents = _tangents(context, known, inputs, t, pace, still)
-    (low, high), (u, u_radius) = _otherwise(context, known, boxes, ends, tangents)
+    if known.local is not None:
+        ends, tangents = known.local.narrowed(len(known.layers), ends, tangents)
+    (low, high), (u, u_radius) = ends, tangents
+    if stage.broken.size:
+        low, high = low.copy(), high.copy()
+        low[:, stage.broken] = np.maximum(low[:, stage.broken], boxes.floor[:, stage.phases])
+        high[:, stage.broken] = np.minimum(high[:, stage.broken], boxes.ceiling[:, stage.phases])
     none = low > high
     some_low = np.where(none, high, low)
     least, largest = stage.each("slope_range", some_low, high)
@@ -217,26 +223,6 @@ def _tangents(
     if curved is not None:
         low, high = np.fmax(low, curved[0]), np.fmin(high, curved[1])
     return pre, centred(low, high, unit)
-
-
-def _otherwise(
-    context: BoxContext,
-    known: Before,
-    boxes: Boxes,
-    ends: Ends,
-    tangents: Ends,
-) -> tuple[Ends, Ends]:
-    """Tighten the ranges of z and u by local roots and by phases."""
-    before, (low, high), (u, u_radius) = known.layers, ends, tangents
-    stage = context.stages[len(before)]
-    if known.local is not None:
-        of_z, of_u = known.local.narrowed(len(before), (low, high), (u, u_radius))
-        (low, high), (u, u_radius) = of_z, of_u
-    if stage.broken.size:
-        low, high = low.copy(), high.copy()
-        low[:, stage.broken] = np.maximum(low[:, stage.broken], boxes.floor[:, stage.phases])
-        high[:, stage.broken] = np.minimum(high[:, stage.broken], boxes.ceiling[:, stage.phases])
-    return (low, high), (u, u_radius)
 
 
 def _with_lines(
