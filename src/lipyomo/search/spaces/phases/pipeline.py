@@ -40,7 +40,7 @@ from lipyomo.search.spaces.phases.node import Child, OutOfTimeError, PhaseNode, 
 from lipyomo.search.spaces.phases.params import Params
 from lipyomo.search.spaces.phases.points import Points
 from lipyomo.search.spaces.phases.root import begin
-from lipyomo.search.spaces.phases.saved import Saved, decode, encode
+from lipyomo.search.spaces.phases.saved import decode, encode
 from lipyomo.search.spaces.phases.split import split, together
 from lipyomo.search.spaces.phases.statistics import Statistics
 
@@ -242,21 +242,24 @@ class PhasePipeline(protocol.Pipeline[PhaseNode, Task[PhaseNode]]):
 
     def encode(self, nodes: Sequence[PhaseNode]) -> Arrays:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
-        question, best = self.context.question, self.points.best.point
-        points, on = self.points.pool.all
-        known = self.unstable_units, self._statistics, question.known
-        return encode(Saved(tuple(nodes), points, on, best, *known, question.switched))
+        question, (points, on) = self.context.question, self.points.pool.all
+        data = encode(nodes) | {"points": points, "on": on, "best": self.best.points}
+        data |= {f"learnt_{name}": np.asarray(x) for name, x in self._statistics._asdict().items()}
+        if question.known is not None:
+            data["known"] = question.known
+        numbers = {"unstable_units": self.unstable_units, "switched": question.switched}
+        return data | {name: np.array(number) for name, number in numbers.items()}
 
     def decode(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Outcome[PhaseNode]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
-        saved = decode(arrays)
-        if saved.switched:
+        if arrays.get("switched", False):  # files of 0.3.0 do not say
             self.context = self.context.with_switches()
-        self.points.pool.append(saved.points, saved.on)
-        if saved.best is not None:
-            self.points.challenge(saved.best)
-        self._statistics, self.unstable_units = saved.statistics, saved.unstable_units
-        return Outcome(saved.nodes, best=self.points.best)
+        self.points.pool.append(arrays["points"], arrays["on"])
+        for point in arrays["best"]:
+            self.points.challenge(point)
+        learnt: dict[str, Any] = {name: arrays[f"learnt_{name}"][()] for name in Statistics._fields}
+        self._statistics, self.unstable_units = Statistics(**learnt), int(arrays["unstable_units"])
+        return Outcome(decode(arrays), best=self.points.best)
 
 
 def pipeline_for(

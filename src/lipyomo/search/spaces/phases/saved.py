@@ -1,4 +1,4 @@
-"""Encode nodes, points and statistics as plain arrays, for a checkpoint.
+"""Encode nodes as plain arrays, for a checkpoint.
 
 Lists of arrays of different lengths are concatenated and stored with their lengths.  Warm starts of
 dual ascent are left out, as they can be recomputed.
@@ -7,64 +7,23 @@ dual ascent are left out, as they can be recomputed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.base.arrays import BoolArray, FloatArray
-from lipyomo.problems.affine.system import FlatPhases
+from lipyomo.base.arrays import FloatArray
 from lipyomo.search.engine.protocol import Arrays
 from lipyomo.search.spaces.phases.node import DualCertificate, PhaseNode, Split
-from lipyomo.search.spaces.phases.statistics import FEATURES, Statistics
+from lipyomo.search.spaces.phases.statistics import FEATURES
 
 _STACKED = ("phases", "lower", "upper", "low", "high")
 _RAGGED = ("targets", "target_bounds", "proved", "points", "candidates")
 
 
-class Saved(NamedTuple):
-    """The state from which a pipeline can resume.
-
-    Attributes
-    ----------
-    nodes : tuple of PhaseNode
-    points : ndarray, shape (P, d)
-    on : ndarray of bool, shape (P, N)
-        Activation patterns of the points.
-    best : ndarray or None
-        The incumbent's point.
-    unstable_units : int
-        Number of unstable units of the root.
-    statistics : Statistics
-    known : ndarray of int8 or None
-        Phases with which the context was made.
-    switched : bool
-        Whether nodes are bounded by switches that depend on the inputs.
-    """
-
-    nodes: tuple[PhaseNode, ...]
-    points: FloatArray
-    on: BoolArray
-    best: FloatArray | None
-    unstable_units: int
-    statistics: Statistics
-    known: FlatPhases | None
-    switched: bool = False
-
-
-def encode(saved: Saved) -> Arrays:
-    """Encode the state as plain arrays."""
-    nodes = saved.nodes
-    data: Arrays = {
-        "points": saved.points,
-        "on": saved.on,
-        "best": np.zeros((0, saved.points.shape[1])) if saved.best is None else saved.best[None],
-        "unstable_units": np.array(saved.unstable_units),
-        "dropped": np.array([node.dropped for node in nodes]),
-        "switched": np.array(saved.switched),
-    }
-    if saved.known is not None:
-        data["known"] = saved.known
+def encode(nodes: Sequence[PhaseNode]) -> Arrays:
+    """Encode nodes as plain arrays."""
+    data: Arrays = {"dropped": np.array([node.dropped for node in nodes])}
     for name in _STACKED:
         data[f"node_{name}"] = np.array([getattr(node, name) for node in nodes])
     for name in _RAGGED:
@@ -78,12 +37,10 @@ def encode(saved: Saved) -> Arrays:
     data |= _joined("certificate_multipliers", [own.multipliers for _, own in certificates])
     signs = [np.zeros(0) if own.signs is None else own.signs for _, own in certificates]
     data |= _joined("certificate_signs", signs)
-    for name, value in saved.statistics._asdict().items():
-        data[f"learnt_{name}"] = np.asarray(value)
     return data
 
 
-def decode(data: Mapping[str, npt.NDArray[Any]]) -> Saved:
+def decode(data: Mapping[str, npt.NDArray[Any]]) -> tuple[PhaseNode, ...]:
     """Restore what `encode` returned."""
     count = len(data["dropped"])
     certificates: list[dict[int, DualCertificate]] = [{} for _ in range(count)]
@@ -94,7 +51,7 @@ def decode(data: Mapping[str, npt.NDArray[Any]]) -> Saved:
     ragged: dict[str, list[Any]] = {name: _taken(data, f"node_{name}") for name in _RAGGED}
     stacked: dict[str, Any] = {name: data[f"node_{name}"] for name in _STACKED}
     features, trails = _taken(data, "features"), _taken(data, "trail")
-    nodes = tuple(
+    return tuple(
         PhaseNode(
             **{name: stacked[name][i] for name in _STACKED},
             **{name: ragged[name][i] for name in _RAGGED},
@@ -104,17 +61,6 @@ def decode(data: Mapping[str, npt.NDArray[Any]]) -> Saved:
             trail=_splits(trails[i]),
         )
         for i in range(count)
-    )
-    learnt: dict[str, Any] = {name: data[f"learnt_{name}"][()] for name in Statistics._fields}
-    return Saved(
-        nodes,
-        data["points"],
-        data["on"],
-        data["best"][0] if len(data["best"]) else None,
-        int(data["unstable_units"]),
-        Statistics(**learnt),
-        data.get("known"),
-        bool(data.get("switched", False)),  # files of 0.3.0 do not say
     )
 
 
