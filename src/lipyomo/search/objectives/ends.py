@@ -9,14 +9,14 @@ of three to five layers as many boxes and no more time.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.rounding import gamma
 from lipyomo.base.system.memory import CACHED
-from lipyomo.search.spaces.boxes.bound import Bounded, under
+from lipyomo.search.objectives.smooth import bounded_by_rows, functions_of
+from lipyomo.search.spaces.boxes.bound import Bounded
 from lipyomo.search.spaces.boxes.bounding.collapse import collapsed
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import BoxContext
@@ -40,27 +40,9 @@ def boxes_at_a_time(context: BoxContext) -> int:
     return max(1, CACHED // (8 * widest * (1 + context.inputs)))
 
 
-class Functions(NamedTuple):
-    """Functions ``weights . h + shift`` of the last stage's outputs h."""
-
-    weights: FloatArray
-    shift: FloatArray
-
-    @classmethod
-    def of(cls, context: BoxContext, rows: IntArray) -> Functions:
-        """Return the functions of boxes' rows (N,)."""
-        bias = context.question.problem.network.head.bias
-        signs = np.where(rows < bias.size, 1.0, -1.0)
-        number = rows % bias.size
-        return cls(context.head[number] * signs[:, None], bias[number] * signs)
-
-
 def bounded_rows(context: BoxContext, boxes: Boxes, cutoffs: FloatArray) -> Bounded:
     """Bound boxes' functions, and score inputs and phases."""
-    known = relaxed_forwards(context, boxes)
-    weights, shift = Functions.of(context, boxes.rows)
-    above = collapsed(known, np.zeros_like(weights), None, weights)
-    return under(known, above.plus(shift, context.unit), cutoffs)
+    return bounded_by_rows(relaxed_forwards(context, boxes), boxes.rows, cutoffs)
 
 
 def relaxed_forwards(context: BoxContext, boxes: Boxes) -> Relaxation:
@@ -71,7 +53,7 @@ def relaxed_forwards(context: BoxContext, boxes: Boxes) -> Relaxation:
 def ranges_of_values(known: Relaxation, rows: IntArray) -> tuple[FloatArray, FloatArray]:
     """Bound functions (N,) on boxes from below and above, shape (N,), by parallel planes."""
     context = known.context
-    weights, shift = Functions.of(context, rows)
+    weights, shift = functions_of(context, rows)
     above, x = collapsed(known, np.zeros_like(weights), None, weights), known.inputs.x
     constant = above.constant + shift
     middle = constant + (above.x * x.middle).sum(axis=1)

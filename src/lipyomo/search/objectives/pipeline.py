@@ -15,6 +15,7 @@ from lipyomo.search.engine.protocol import (
     Incumbent,
     OnRootProgress,
     Outcome,
+    ProvedPipeline,
     Pulse,
     Root,
     Task,
@@ -22,7 +23,6 @@ from lipyomo.search.engine.protocol import (
 from lipyomo.search.objectives.examine import chosen, narrowed
 from lipyomo.search.objectives.node import ValueNode, arrays_of, nodes_of
 from lipyomo.search.objectives.objective import PhaseObjective
-from lipyomo.search.spaces.proved import ProvedPipeline
 
 
 class ValuePipeline(ProvedPipeline[ValueNode]):

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from lipyomo.base.arrays import FloatArray
+from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.clock import Clock
 from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Domain
@@ -23,6 +23,7 @@ from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion
 from lipyomo.search.spaces.boxes.objective import Objective
 from lipyomo.search.spaces.boxes.relaxing.relax import relaxed
+from lipyomo.search.spaces.boxes.relaxing.relaxation import Relaxation
 
 
 class Undirected(Objective):
@@ -81,8 +82,19 @@ def context_of(network: Network, domain: Domain) -> BoxContext:
 
 def bounded_by_value(context: BoxContext, boxes: Boxes, cutoff: float) -> Bounded:
     """Bound the value on boxes, and score inputs and phases."""
-    known = relaxed(context, boxes, (boxes.v_low, boxes.v_high))
-    head, count = context.question.problem.network.head, len(boxes)
-    weights, shift = np.repeat(context.head, count, axis=0), float(head.bias[0])
+    known, count = relaxed(context, boxes, (boxes.v_low, boxes.v_high)), len(boxes)
+    return bounded_by_rows(known, np.zeros(count, dtype=np.intp), np.full(count, cutoff))
+
+
+def bounded_by_rows(known: Relaxation, rows: IntArray, cutoffs: FloatArray) -> Bounded:
+    """Bound one output, or its negative, on each of N relaxed boxes (see `functions_of`)."""
+    weights, shift = functions_of(known.context, rows)
     above = collapsed(known, np.zeros_like(weights), None, weights)
-    return under(known, above.plus(shift, context.unit), np.full(count, cutoff))
+    return under(known, above.plus(shift, known.context.unit), cutoffs)
+
+
+def functions_of(context: BoxContext, rows: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Return weights and shifts on the last stage's outputs: of all f_k, followed by all -f_k."""
+    bias = context.question.problem.network.head.bias
+    signs, number = np.where(rows < bias.size, 1.0, -1.0), rows % bias.size
+    return context.head[number] * signs[:, None], bias[number] * signs

@@ -21,6 +21,7 @@ from lipyomo.search.engine.protocol import (
     Incumbent,
     OnRootProgress,
     Outcome,
+    ProvedPipeline,
     Pulse,
     Root,
     Task,
@@ -29,7 +30,6 @@ from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.objective import Objective
 from lipyomo.search.spaces.boxes.split import cut, split, split_again, split_up, with_little_left
 from lipyomo.search.spaces.bundle import bundles, decoded, encoded, joined, with_proved
-from lipyomo.search.spaces.proved import ProvedPipeline
 
 STUCK = "stuck"
 """Name of the counter of boxes too small for float64 numbers to split or to bound any better."""
