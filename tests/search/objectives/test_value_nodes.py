@@ -11,8 +11,8 @@ from lipyomo.base.clock import Clock
 from lipyomo.networks.phases import OPEN, RIGHT
 from lipyomo.problems.domains import Domain
 from lipyomo.search.objectives.context import ValueContext, ValueQuestion
-from lipyomo.search.objectives.examine import chosen, narrowed
 from lipyomo.search.objectives.node import ValueNode
+from lipyomo.search.objectives.objective import chosen, narrowed
 from networks import random_network
 
 

@@ -35,10 +35,9 @@ from lipyomo.search.engine.protocol import (
     Root,
 )
 from lipyomo.search.objectives.context import ValueQuestion
-from lipyomo.search.objectives.examine import SPLITS
 from lipyomo.search.objectives.few_boxes import ValueBoxes, as_value_nodes, bounded_values
 from lipyomo.search.objectives.node import ValueNode
-from lipyomo.search.objectives.objective import Largest
+from lipyomo.search.objectives.objective import SPLITS, Largest
 from lipyomo.search.objectives.pipeline import ValuePipeline
 from lipyomo.search.spaces.bundle import bundles, halves, joined, thin_boxes
 from lipyomo.search.spaces.joint.adaptive import ENDED, EXAMINED, adapted

@@ -19,9 +19,8 @@ from lipyomo.networks.network import Network
 from lipyomo.primal.regions.value import value_at
 from lipyomo.search.engine.protocol import Incumbent
 from lipyomo.search.objectives.context import ValueContext, ValueQuestion
-from lipyomo.search.objectives.examine import chosen
 from lipyomo.search.objectives.node import ValueNode
-from lipyomo.search.objectives.objective import PhaseObjective
+from lipyomo.search.objectives.objective import PhaseObjective, chosen
 from lipyomo.search.objectives.params import Params
 from lipyomo.search.objectives.reach import Reach
 

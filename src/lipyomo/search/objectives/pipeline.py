@@ -20,9 +20,8 @@ from lipyomo.search.engine.protocol import (
     Root,
     Task,
 )
-from lipyomo.search.objectives.examine import chosen, narrowed
 from lipyomo.search.objectives.node import ValueNode, arrays_of, nodes_of
-from lipyomo.search.objectives.objective import PhaseObjective
+from lipyomo.search.objectives.objective import PhaseObjective, chosen, narrowed
 
 
 class ValuePipeline(ProvedPipeline[ValueNode]):
