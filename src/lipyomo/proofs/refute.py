@@ -24,7 +24,7 @@ from lipyomo.problems.affine.exact import ExactForm
 from lipyomo.problems.affine.system import NodeForm
 from lipyomo.proofs.case import Case
 from lipyomo.proofs.context import Recording
-from lipyomo.search.spaces.phases.empty import asks_program
+from lipyomo.search.spaces.phases.examine import asks_program
 from lipyomo.search.spaces.phases.node import PhaseNode
 from lipyomo.search.spaces.phases.statistics import Statistics
 from lipyomo_check import linear as checked

@@ -14,8 +14,7 @@ from lipyomo.problems.domains import Domain
 from lipyomo.search.engine.engine import Engine
 from lipyomo.search.engine.protocol import Incumbent
 from lipyomo.search.objectives.context import ValueContext, ValueQuestion
-from lipyomo.search.objectives.few import FewPipeline
-from lipyomo.search.objectives.few_boxes import ValueBoxes, as_value_nodes, bounded_values
+from lipyomo.search.objectives.few import FewPipeline, ValueBoxes, as_value_nodes, bounded_values
 from lipyomo.search.objectives.objective import Largest
 from lipyomo.search.objectives.pipeline import ValuePipeline
 from lipyomo.search.spaces.joint.beside import JointTask

@@ -14,7 +14,7 @@ from lipyomo.search.spaces.boxes.bounding.shared import jointly
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion
 from lipyomo.search.spaces.boxes.relaxing.relax import relaxed
-from lipyomo.search.spaces.boxes.structure.products import Products
+from lipyomo.search.spaces.boxes.structure.stage import Products
 
 INPUTS, ROWS, BOXES, POINTS = 3, 4, 24, 40
 

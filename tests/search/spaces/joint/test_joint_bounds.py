@@ -16,8 +16,7 @@ from lipyomo.relaxations.linear.layers import Stack, by_layer
 from lipyomo.relaxations.linear.relax import Switches
 from lipyomo.search.spaces.joint.bound import bounded_pairs
 from lipyomo.search.spaces.joint.context import JointBoxes, JointContext
-from lipyomo.search.spaces.joint.corners import Corners
-from lipyomo.search.spaces.joint.ranges import tighten_boxes
+from lipyomo.search.spaces.joint.ranges import Corners, tighten_boxes
 from lipyomo.search.spaces.joint.substitute import unit_of
 from lipyomo.search.spaces.joint.tangents import Tangents
 from networks import integer_network, mixed_network, random_network

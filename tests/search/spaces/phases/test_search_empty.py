@@ -16,7 +16,7 @@ from lipyomo.primal.regions.margin import UNKNOWN
 from lipyomo.primal.regions.partial import RegionProgram
 from lipyomo.primal.regions.replay import exact_gradients
 from lipyomo.search.spaces.phases.context import PhaseContext, PhaseQuestion
-from lipyomo.search.spaces.phases.empty import finished_part, with_interior
+from lipyomo.search.spaces.phases.examine import finished_part, with_interior
 from lipyomo.search.spaces.phases.node import Child, PhaseNode
 from lipyomo.search.spaces.phases.params import Params
 from lipyomo.search.spaces.phases.points import Points

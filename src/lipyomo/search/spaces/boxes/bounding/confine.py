@@ -8,9 +8,8 @@ Any multipliers are sound.  Those of a polytope's rows and of phases (with z as 
 of x) are optimised jointly, as below.  Tangents of a ball at the maximiser are added one
 after another, each with the best multiplier given the others, which is a fractional knapsack.
 
-Multipliers of many small linear programs at a time.
-
-For ``max a . x`` over ``|x_i| <= 1`` and rows ``G x <= h`` any y >= 0 gives the bound
+The multipliers of many small programs are found at a time.  For ``max a . x`` over ``|x_i| <= 1``
+and rows ``G x <= h`` any y >= 0 gives the bound
 
     sum_i |a - y G|_i + y . h,
 

@@ -15,8 +15,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.search.spaces.boxes.bounding.shared import Single, jointly
-from lipyomo.search.spaces.boxes.bounding.terms import Located, level_where_lower, plane_above
+from lipyomo.search.spaces.boxes.bounding.shared import (
+    Located,
+    Single,
+    jointly,
+    level_where_lower,
+    plane_above,
+)
 from lipyomo.search.spaces.boxes.relaxing.inputs import Inputs, at
 from lipyomo.search.spaces.boxes.relaxing.relaxation import Relaxed
 from lipyomo.search.spaces.boxes.structure.stage import Stage

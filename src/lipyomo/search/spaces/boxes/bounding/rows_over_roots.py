@@ -9,15 +9,18 @@ quotients (`relaxing/quotients.py`), and the planes above the layer's units add 
 (`over_roots.py`).  To second order (`second_order.py`) there are products of deviations as well,
 for which affine functions near z and u are sufficient.
 
-Quotients by powers of quadratic functions near the middles of boxes, as quadratic functions.
-
-With ``v = m (1 + x)`` a quotient ``p / v**e`` is about
+Near the middles of boxes, quotients by powers of quadratic functions are expanded to quadratic
+functions.  With ``v = m (1 + x)`` a quotient ``p / v**e`` is about
 
     p m**-e (1 - e x + e (e + 1) x**2 / 2),
 
 of which the terms up to the second order are kept.  With f for their sum and r for the power, the
 quotient is exactly f plus ``(p - f r) / r``, and this is of third order if r is replaced by its
 Taylor polynomial of degree two.  The error of that polynomial is monotone over the range of v.
+
+In a tail (`structure/tails.py`) the signals s are rows of one layer of units, or else affine
+functions with errors, as the relaxation of the layers before gives them.  Units of a first layer
+are parabolas of affine functions.
 """
 
 from __future__ import annotations
@@ -32,7 +35,6 @@ from lipyomo.base.numerics.ranges import Ends, size
 from lipyomo.search.spaces.boxes.bounding.above import Above
 from lipyomo.search.spaces.boxes.bounding.collapse import of_units, rounding_of
 from lipyomo.search.spaces.boxes.bounding.over_roots import above_quotient
-from lipyomo.search.spaces.boxes.bounding.root_functions import root_functions
 from lipyomo.search.spaces.boxes.bounding.second_order import units_to_second_order
 from lipyomo.search.spaces.boxes.context import BoxContext
 from lipyomo.search.spaces.boxes.quadratics.product_sums import SumsOfSignals, sums_of_products
@@ -43,10 +45,82 @@ from lipyomo.search.spaces.boxes.relaxing.quotients import (
     RootFunctions,
     common_range,
     over_powers,
+    quadratic_of,
 )
 from lipyomo.search.spaces.boxes.relaxing.relaxation import Relaxation, Relaxed
 from lipyomo.search.spaces.boxes.structure.stage import Stage
 from lipyomo.search.spaces.boxes.structure.tails import RowsOfSignals, Tail
+
+
+@np.errstate(all="ignore")  # an overflow gives no bound
+def root_functions(
+    context: BoxContext, tail: Tail, known: Relaxation
+) -> tuple[RootFunctions, tuple[SumsOfSignals, SumsOfSignals]]:
+    """Compute s, s', v and v' of a tail on boxes, and s and s' as sums of signals.
+
+    Parameters
+    ----------
+    context : BoxContext
+        The context of the whole network.
+    tail : Tail
+    known : Relaxation
+        The relaxation of the layers up to the squares, or of the first one.
+    """
+    unit, roots, inputs = context.unit, tail.roots, known.inputs
+    if tail.first is not None:
+        (h, t), first = _parabolas(known, unit), tail.first
+        rows, signals = first.whole, (h.error, t.error)
+        s, turn = first.sums(h).shifted(first.bias), first.sums(t)
+        s = replace(s, size=s.size + first.reach)
+    else:
+        moving = bool(inputs.v.radius.any())
+        s, turn = (
+            quadratic_of(affine.take(roots.squares), inputs, moving)
+            for affine in (known.layers[-1].pre, known.layers[-1].pre_tangent)
+        )
+        rows, signals = np.eye(roots.squares.size), (s.error, turn.error)
+    both = SumsOfSignals.of(s, rows, signals[0]), SumsOfSignals.of(turn, rows, signals[1])
+    return RootFunctions.of_signals(*both, roots, unit), both
+
+
+def _parabolas(known: Relaxation, unit: float) -> tuple[Quadratics, Quadratics]:
+    """Return the outputs of a first layer of units, and their tangents."""
+    layer, inputs, stage = known.layers[0], known.inputs, known.context.stages[0]
+    moving = bool(inputs.v.radius.any())
+    z, u = (quadratic_of(affine, inputs, moving) for affine in (layer.pre, layer.pre_tangent))
+    low, high = np.minimum(layer.low, layer.high), layer.high
+    middle, one = np.broadcast_to(z.constant, low.shape), np.ones_like(low)
+    h, rate = (
+        _parabola(z, *stage.each("parabolas", *shares, low, high, middle), unit=unit)
+        for shares in ((one, 0.0 * one), (0.0 * one, one))
+    )
+    if moving:
+        return h, rate.multiplied(u, unit)
+    t = rate.times(u.constant)  # directions are fixed, so that these are numbers
+    error = t.error + (rate.size + rate.error) * u.error
+    return h, replace(t, error=error, size=rate.size * u.size)
+
+
+def _parabola(
+    z: Quadratics,
+    slope: FloatArray,
+    k: FloatArray,
+    under: FloatArray,
+    over: FloatArray,
+    *,
+    unit: float,
+) -> Quadratics:
+    """Return units as parabolas around the middles of their affine z."""
+    middle, radius = centred(under, over, unit)
+    bend = np.abs(z.linear).sum(axis=0)
+    away, steep = bend + z.error, np.abs(slope)
+    return Quadratics(
+        slope * z.constant + middle,
+        slope * z.linear,
+        0.5 * k * products_of(z.linear, z.linear),
+        (radius + (steep + np.abs(k) * away) * z.error) * (1.0 + 8.0 * unit),
+        steep * z.size + np.abs(middle) + radius + np.abs(k) * away * (away + z.size),
+    )
 
 
 @np.errstate(all="ignore")  # an overflow gives no bound

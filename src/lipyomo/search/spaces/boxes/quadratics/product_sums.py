@@ -1,12 +1,10 @@
 """Weighted sums of products of quadratic functions.
 
 In a sum of many products, terms of third order can cancel like others, so that they are added up
-before they are replaced by lines.  If functions are sums of the same signals, as rows
-of a layer are, the errors of the signals are common to all of them and can cancel as well.
+before they are replaced by lines.  If functions are sums of the same signals, as rows of a layer
+are, the errors of the signals are common to all of them and can cancel as well.
 
-Terms of third order on cubes, and lines near them.
-
-On [-1, 1]
+Terms of third order are replaced by lines, since on [-1, 1]
 
     e_a**3 = 3/4 e_a +- 1/4,    e_a e_b**2 = 1/2 e_a +- 1/2,    e_a e_b e_c = +- 1.
 """

@@ -5,9 +5,8 @@ With m the middles of the ranges of z, h = z_i z_j and t = u_i z_j + z_i u_j are
     h = m_j z_i + m_i z_j - m_i m_j + e_0,
     t = m_j u_i + n_i z_j - n_i m_j + e_1  +  m_i u_j + n_j z_i - m_i n_j + e_2
 
-with n the middles of the ranges of u, and errors e from `errors.py`.
-
-Ranges of the outputs of a layer.
+with n the middles of the ranges of u, and errors e from `errors.py`.  The ranges of all
+outputs of a layer are here as well.
 """
 
 from __future__ import annotations

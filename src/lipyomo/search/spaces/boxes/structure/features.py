@@ -10,8 +10,6 @@ The features of a box are a zonotope ``{B t : |t| <= radius}``, whose facets are
 of its generators.  It fits best into boxes with sides along facets, so that features are along
 their normals, as far as these are orthogonal.  The features of a Euclidean ball are a ball.
 
-Which combinations of inputs nonlinear functions depend on, and networks of features of these.
-
 Layers may pass inputs on, like residual connections around attention.  Inputs that reach the
 outputs only in this way do not affect where the Jacobian is large.  A row is C x plus terms of
 nonlinear functions, where C is known if layers pass values on.  M consists of C for all rows that

@@ -15,8 +15,7 @@ from lipyomo.networks.multiples import canonical, is_power_of_two
 from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.normalised import Passing, Quotients, Roots, quotients_of, roots_of
 from lipyomo.search.spaces.boxes.structure.closed_forms import passed_outputs, with_passed
-from lipyomo.search.spaces.boxes.structure.products import Products
-from lipyomo.search.spaces.boxes.structure.stage import Copies, Stage, kinds_of
+from lipyomo.search.spaces.boxes.structure.stage import Copies, Products, Stage, kinds_of
 
 
 class _Chosen(NamedTuple):
