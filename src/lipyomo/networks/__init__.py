@@ -38,13 +38,7 @@ __all__ = [
 __getattr__, __dir__ = imported_when_used(
     __name__,
     {
-        ".combined": (
-            "affine_after",
-            "compose",
-            "difference",
-            "parallel",
-            "unroll",
-        ),
+        ".combined": ("affine_after", "compose", "difference", "parallel", "unroll"),
         ".derivatives.expressions": ("residual",),
         ".derivatives.gradients": ("directional", "gradient", "hessian", "jacobian"),
         ".derivatives.products": ("product", "quotient", "square"),

@@ -26,17 +26,8 @@ __getattr__, __dir__ = imported_when_used(
     __name__,
     {
         ".check": ("check_against_runtime",),
-        ".importing": (
-            "from_model",
-            "load",
-        ),
-        ".quantised": (
-            "check_quantised",
-            "load_quantised",
-        ),
-        ".export": (
-            "to_onnx",
-            "write",
-        ),
+        ".importing": ("from_model", "load"),
+        ".quantised": ("check_quantised", "load_quantised"),
+        ".export": ("to_onnx", "write"),
     },
 )

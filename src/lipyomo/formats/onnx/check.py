@@ -180,14 +180,6 @@ def _of_hidden(
     return found
 
 
-def random_points(dimension: int, count: int, rng: np.random.Generator) -> FloatArray:
-    """Return points of several magnitudes, for an unknown domain, shape (count, d)."""
-    scales = 10.0 ** rng.uniform(-1.0, 1.5, size=(count, 1))
-    points = scales * rng.standard_normal((count, dimension))
-    points[::4] = rng.uniform(0.0, 1.0, size=points[::4].shape)
-    return points
-
-
 @with_one_blas_thread
 def check_against_runtime(
     network: Network,
@@ -245,9 +237,12 @@ def check_against_runtime(
 def sampled(domain: Sampler | None, dimension: int, samples: int, seed: int = 0) -> FloatArray:
     """Return random points of a domain; of several magnitudes if there is none."""
     rng = np.random.default_rng(seed)
-    if domain is None:
-        return random_points(dimension, samples, rng)
-    return domain.sample(rng, samples)
+    if domain is not None:
+        return domain.sample(rng, samples)
+    scales = 10.0 ** rng.uniform(-1.0, 1.5, size=(samples, 1))
+    points = scales * rng.standard_normal((samples, dimension))
+    points[::4] = rng.uniform(0.0, 1.0, size=points[::4].shape)
+    return points
 
 
 class Answers(NamedTuple):
@@ -313,7 +308,17 @@ def judged(
             )
         found, expected, tolerance = found[known], expected[known], tolerance[known]
         difference = difference[known]
-    _compare(found, expected, tolerance)
+    wrong = ~(difference <= tolerance)
+    if wrong.any():
+        size = np.where(wrong, np.nan_to_num(difference, nan=np.inf), -1.0)
+        worst = np.unravel_index(int(np.argmax(size)), size.shape)
+        raise CheckFailed(
+            f"the imported network and onnxruntime disagree: output {worst[1]} is "
+            f"{found[worst]:.9g} here and {expected[worst]:.9g} there; the difference "
+            f"{difference[worst]:.3g} is more than rounding explains ({tolerance[worst]:.3g})",
+            float(difference[worst]),
+            float(tolerance[worst]),
+        )
     return float(difference.max(initial=0.0))
 
 
@@ -375,20 +380,3 @@ def representable(points: FloatArray, dtype: type[np.floating]) -> FloatArray:
     most = float(np.sqrt(np.finfo(dtype).max))
     size = np.abs(points).max(axis=1, keepdims=True, initial=1.0)
     return np.asarray((points * np.minimum(1.0, most / size)).astype(dtype), dtype=np.float64)
-
-
-def _compare(found: FloatArray, expected: FloatArray, tolerance: FloatArray) -> None:
-    """Raise `CheckFailed`, with the largest difference, if one exceeds `tolerance`."""
-    difference = np.abs(expected - found)
-    wrong = ~(difference <= tolerance)
-    if not wrong.any():
-        return
-    size = np.where(wrong, np.nan_to_num(difference, nan=np.inf), -1.0)
-    worst = np.unravel_index(int(np.argmax(size)), size.shape)
-    raise CheckFailed(
-        f"the imported network and onnxruntime disagree: output {worst[1]} is "
-        f"{found[worst]:.9g} here and {expected[worst]:.9g} there; the difference "
-        f"{difference[worst]:.3g} is more than rounding explains ({tolerance[worst]:.3g})",
-        float(difference[worst]),
-        float(tolerance[worst]),
-    )

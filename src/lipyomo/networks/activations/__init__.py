@@ -75,25 +75,14 @@ __getattr__, __dir__ = imported_when_used(
     __name__,
     {
         ".derived": ("Derivative",),
-        ".elu": (
-            "Celu",
-            "Elu",
-            "Selu",
-        ),
+        ".elu": ("Celu", "Elu", "Selu"),
         ".erf": ("Erf",),
         ".gelu": ("Gelu",),
         ".hard_swish": ("HardSwish",),
         ".mish": ("Mish",),
         ".sigmoid": ("Sigmoid",),
-        ".silu": (
-            "QuickGelu",
-            "Silu",
-            "Swish",
-        ),
-        ".sine": (
-            "Cos",
-            "Sin",
-        ),
+        ".silu": ("QuickGelu", "Silu", "Swish"),
+        ".sine": ("Cos", "Sin"),
         ".softplus": ("Softplus",),
         ".softsign": ("Softsign",),
         ".tanh": ("Tanh",),
