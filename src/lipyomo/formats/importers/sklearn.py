@@ -94,14 +94,11 @@ def _scaled(trace: Trace, x: Tensor, label: str, step: object) -> Tensor:
 
     if step is None or step == "passthrough":
         return x
-    if isinstance(step, StandardScaler):
-        if step.mean_ is not None and step.with_mean:
-            x = x.shift(-step.mean_)
-        return x.scale(1.0 / step.scale_) if step.scale_ is not None else x
-    if isinstance(step, RobustScaler):
-        if step.center_ is not None and step.with_centering:
-            x = x.shift(-step.center_)
-        return x.scale(1.0 / step.scale_) if step.scale_ is not None and step.with_scaling else x
+    if isinstance(step, StandardScaler | RobustScaler):  # offsets and factors may be None
+        offset = step.center_ if isinstance(step, RobustScaler) else step.mean_
+        if offset is not None and getattr(step, "with_mean", True):
+            x = x.shift(-offset)
+        return x if step.scale_ is None else x.scale(1.0 / step.scale_)
     if isinstance(step, MaxAbsScaler):
         x = x.scale(1.0 / step.scale_)
         return clip_between(trace, x, -1.0, 1.0) if getattr(step, "clip", False) else x

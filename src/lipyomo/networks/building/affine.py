@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -95,13 +94,6 @@ def matrix_sum_is_exact(a: sp.csr_array, b: sp.csr_array, total: sp.csr_array) -
     return not abs(lost_in_sum(a, b, total)).max()
 
 
-class Carrier(Protocol):
-    """The creator of variables."""
-
-    def carried(self, x: Tensor) -> Tensor:
-        """Return an equal tensor whose entries are variables."""
-
-
 @dataclass(frozen=True, eq=False)
 class Tensor:
     """A tensor whose entries are affine functions of the variables.
@@ -112,14 +104,15 @@ class Tensor:
         One row for each entry of the tensor, in row-major order.
     offset : ndarray, shape (size,)
     shape : tuple of int
-    carrier : Carrier, optional
-        None for tensors without variables, whose arithmetic is that of constants.
+    carrier : callable, optional
+        Returns an equal tensor whose entries are variables.  None for tensors without variables,
+        whose arithmetic is that of constants.
     """
 
     matrix: sp.csr_array
     offset: FloatArray
     shape: tuple[int, ...]
-    carrier: Carrier | None = None
+    carrier: Callable[[Tensor], Tensor] | None = None
 
     @property
     def size(self) -> int:
@@ -154,7 +147,7 @@ class Tensor:
 
     def carried(self) -> Tensor:
         """Return an equal tensor whose entries are variables."""
-        return self if self.carrier is None else self.carrier.carried(self)
+        return self if self.carrier is None else self.carrier(self)
 
     def reshaped(self, shape: tuple[int, ...]) -> Tensor:
         """Return the same entries in another shape."""

@@ -77,7 +77,7 @@ class Trace:
         """Return the network's input as a tensor of the given shape."""
         budget().charge(ENTRY * self.inputs, f"an input of {self.inputs:,} entries")
         eye = sp.csr_array(sp.eye_array(self.inputs, format="csr"))
-        return Tensor(eye, np.zeros(self.inputs), shape, self)
+        return Tensor(eye, np.zeros(self.inputs), shape, self.carried)
 
     def further_inputs(self, shape: tuple[int, ...]) -> Tensor:
         """Add inputs to the network, after the others, and return their tensor."""
@@ -86,7 +86,7 @@ class Trace:
             self.further.add(len(self.groups))
         zeros = Tensor.constant(np.zeros(size))
         made = self._made(zeros, np.arange(size), np.ones(size), np.ones(size))
-        return Tensor(made, np.zeros(size), shape, self)
+        return Tensor(made, np.zeros(size), shape, self.carried)
 
     def carried(self, x: Tensor) -> Tensor:
         """Return an equal tensor with identity units for all entries that are not variables yet."""
@@ -96,7 +96,7 @@ class Trace:
         others = np.flatnonzero(~first)
         made = self._made(x, others, np.ones(others.size), np.ones(others.size))
         kept = sp.diags_array(first.astype(np.float64)) @ widen(x.matrix, made.shape[1])
-        return Tensor(sp.csr_array(kept + made), np.zeros(x.size), x.shape, self)
+        return Tensor(sp.csr_array(kept + made), np.zeros(x.size), x.shape, self.carried)
 
     def _made(
         self,
@@ -113,7 +113,7 @@ class Trace:
         if entries.size:
             whole = entries.size == z.size
             rows = (z.matrix, z.offset) if whole else (z.matrix[entries], z.offset[entries])
-            self.groups.append(Tensor(*rows, (entries.size,), self))
+            self.groups.append(Tensor(*rows, (entries.size,), self.carried))
             self.left.append(left)
             self.right.append(right)
             self.kinds.append(kind)
@@ -150,7 +150,7 @@ class Trace:
         """
         slopes = [np.full(z.size, limit) for limit in kind.limits]
         matrix = self._made(z, np.arange(z.size), slopes[0], slopes[1], kind)
-        return Tensor(matrix, np.zeros(z.size), z.shape, self)
+        return Tensor(matrix, np.zeros(z.size), z.shape, self.carried)
 
     def product(self, a: Tensor, b: Tensor) -> Tensor:
         """Return ``a b`` of flat tensors as ``((t a + b / t) / 2)**2 - ((t a - b / t) / 2)**2``.

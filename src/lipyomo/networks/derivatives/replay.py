@@ -27,7 +27,7 @@ KINKS = (
 
 def constant(trace: Trace, values: FloatArray) -> Tensor:
     """Return constants as a tensor of a trace, in which units prevent rounding."""
-    return replace(Tensor.constant(values), carrier=trace)
+    return replace(Tensor.constant(values), carrier=trace.carried)
 
 
 def is_constant(x: Tensor) -> bool:
