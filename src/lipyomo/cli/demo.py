@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from lipyomo.cli.begin import import_and_run
+from lipyomo.base.system.imports import importing
 from lipyomo.cli.options import main_parser
 
 NETWORK = Path(__file__).resolve().with_name("iris.onnx")
@@ -36,4 +36,6 @@ def run(words: Sequence[str]) -> int:
         arguments = parser.parse_args(all_words)
     if not (arguments.json or arguments.quiet):
         print(f"$ lipyomo {shlex.join(all_words)}", file=sys.stderr)
-    return import_and_run(arguments, began)
+    with importing():
+        from lipyomo.cli.job import run as run_job
+    return run_job(arguments, began)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from lipyomo.cli.begin import import_and_run
+from lipyomo.base.system.imports import importing
 from lipyomo.cli.config import OPTION as CONFIG
 from lipyomo.cli.options import add_job, add_options
 from lipyomo.cli.parser import Parser
@@ -34,4 +34,6 @@ def run(words: Sequence[str]) -> int:
     add_options(parser, CONFIG)
     add_job(parser)
     arguments = parser.parse_args(words)
-    return import_and_run(arguments, began)
+    with importing():
+        from lipyomo.cli.job import run as run_job
+    return run_job(arguments, began)

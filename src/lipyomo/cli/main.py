@@ -17,7 +17,6 @@ from lipyomo.base.errors import ImportNote, LipyomoError, nearest_name
 from lipyomo.base.system.imports import importing
 from lipyomo.base.system.outputs import shown, why
 from lipyomo.base.system.threads import with_one_blas_thread
-from lipyomo.cli.begin import import_and_run
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.complete import asked_words
 from lipyomo.cli.interrupt import Leaving
@@ -143,7 +142,9 @@ def _dispatch(words: list[str], began: float) -> int:
             parser.first_words = tuple(SUBCOMMANDS)
             _check_first(name)
             arguments = parser.parse_args(words)
-        return import_and_run(arguments, began)
+            from lipyomo.cli.job import run  # only here, so that --help and wrong options are fast
+
+        return run(arguments, began)
 
 
 def _check_first(name: str) -> None:

@@ -7,10 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Iterator
-from concurrent.futures import CancelledError, wait
-from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import pytest
@@ -18,7 +14,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from lipyomo.base.errors import LipyomoError
 from lipyomo.base.system import parallel
-from lipyomo.base.system.parallel import Workers, called_early
+from lipyomo.base.system.parallel import Workers
 from lipyomo.base.system.threads import blas_threads, usable_cores
 from lipyomo.relaxations.semidefinite.choice import threads_for
 
@@ -38,64 +34,11 @@ def test_cores_are_counted_on_every_system(monkeypatch: pytest.MonkeyPatch, tell
     assert max(blas) <= 2
 
 
-@pytest.fixture(autouse=True)
-def _nobody_kept() -> Iterator[None]:
-    parallel._spare.clear()
-    yield
-    parallel._spare.clear()
-
-
 def test_far_more_processes_than_cores_are_refused() -> None:
     with pytest.raises(LipyomoError, match="too many processes"):
         Workers(10**6)
     assert Workers(10**6, jobs=2).count == 2
     assert Workers(10**6, executor=parallel.InlineExecutor()).count == 10**6
-
-
-def test_processes_that_help_are_kept_for_the_next_who_asks() -> None:
-    pids = []
-    for _ in range(2):
-        with Workers[int, int](2, helping=True) as workers:
-            workers.call("json")
-            wait(workers._calls)
-            assert workers.up == workers.processes == 1
-            pids.append(workers.executor.submit(os.getpid).result())
-    assert pids[0] == pids[1] != os.getpid()
-
-
-def test_processes_are_not_kept_after_an_error() -> None:
-    workers = Workers[int, int](2, helping=True)
-    workers.call("json")
-    workers.__exit__(KeyboardInterrupt)
-    assert not parallel._spare
-
-
-@pytest.mark.parametrize("busy", [False, True])
-def test_processes_start_before_they_are_needed_and_end_with_a_block(busy: bool) -> None:
-    with called_early(None, "json"):  # nobody else is needed
-        assert not parallel._spare
-    with called_early(2, "json"):
-        with Workers[int, int](2, helping=True) as workers:
-            workers.call("json")
-            assert len(workers._calls) == 1
-            if busy:
-                wait(workers._calls)
-            future = workers.executor.submit(time.sleep, 1000.0)
-        assert parallel._spare
-    assert not parallel._spare
-    with pytest.raises((BrokenProcessPool, CancelledError)):
-        future.result(timeout=30.0)
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no system to fork on")
-def test_a_fork_leaves_kept_processes_to_its_parent() -> None:
-    with called_early(2, "json"):
-        assert parallel._spare
-        child = os.fork()
-        if child == 0:
-            os._exit(len(parallel._spare))
-        assert os.waitpid(child, 0)[1] == 0
-        assert parallel._spare
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="Ctrl-C goes elsewhere")

@@ -6,7 +6,6 @@ one argument away: ``dask.distributed.Client.get_executor()`` and ``mpi4py.futur
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import math
 import os
@@ -213,8 +212,7 @@ class Workers(Generic[Job, Value]):
     jobs : int, optional
         Number of jobs, if known: no more processes than that are started.
     helping : bool, optional
-        The caller processes jobs as well, so that one process fewer is started.  Processes that
-        were started by `call` are kept for the next such context of the same size.
+        The caller processes jobs as well, so that one process fewer is started.
     time_limit : float, optional
         Time limit of the whole computation in seconds; also limits the wait for a dask scheduler.
 
@@ -270,11 +268,8 @@ class Workers(Generic[Job, Value]):
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self.own and self._executor is not None:
-            if self._calls and kind is None and self.processes not in _spare:
-                _spare[self.processes] = self._executor, self._calls
-            else:
-                wait = kind is None and not self._helping
-                self._executor.shutdown(wait=wait, cancel_futures=True)
+            wait = kind is None and not self._helping
+            self._executor.shutdown(wait=wait, cancel_futures=True)
         if self._client is not None:
             self._client.close()
 
@@ -282,11 +277,7 @@ class Workers(Generic[Job, Value]):
     def executor(self) -> Executor:
         """The executor, created at first use."""
         if self._executor is None:
-            if self.count == 1:
-                self._executor = InlineExecutor()
-            else:
-                kept = _spare.pop(self.processes, None) if self._helping else None
-                self._executor, self._calls = kept or (Crew(self.processes), [])
+            self._executor = InlineExecutor() if self.count == 1 else Crew(self.processes)
         return self._executor
 
     def call(self, module: str) -> None:
@@ -298,9 +289,8 @@ class Workers(Generic[Job, Value]):
             Name of the module that they import; it may be imported here at the same time.
         """
         if self.processes:
-            executor = self.executor  # sets `_calls`
             for _ in range(self.processes - len(self._calls)):
-                self._calls.append(executor.submit(_load, module))
+                self._calls.append(self.executor.submit(_load, module))
 
     @property
     def up(self) -> int:
@@ -378,35 +368,6 @@ class Workers(Generic[Job, Value]):
         finally:
             for future in running:
                 future.cancel()
-
-
-_spare: dict[int, tuple[Executor, list[Future[int]]]] = {}
-"""Crews kept from helping contexts, by number of processes, and the futures of their `call`."""
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_spare.clear)  # their threads do not exist in the child
-
-
-@contextlib.contextmanager
-def called_early(workers: int | None, module: str) -> Iterator[None]:
-    """Start processes in advance for helping contexts in the block; they are killed at its end.
-
-    Parameters
-    ----------
-    workers : int, optional
-        As for `Workers`; one by default.
-    module : str
-        Name of the module that they import.
-    """
-    early = Workers[Any, Any](workers or 1, helping=True)
-    with contextlib.suppress(RuntimeError, OSError), early:  # they are started again when needed
-        early.call(module)
-    try:
-        yield
-    finally:
-        for crew, _ in _spare.values():
-            crew.shutdown(wait=False, cancel_futures=True)
-        _spare.clear()
 
 
 def _load(module: str) -> int:

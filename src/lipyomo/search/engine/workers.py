@@ -228,14 +228,11 @@ class Team(Generic[N, T]):
         self._jobs.popleft()
 
     def stop(self) -> None:
-        """Cancel all tasks, and free the pipelines that this search has left in processes."""
+        """Cancel all tasks, and free the pipelines that this search has left in this process."""
         for job in self._jobs:
             job.cancel()
         self._jobs.clear()
         forget()
-        with contextlib.suppress(*_deaths()):  # processes that live on keep nothing of this search
-            for _ in range(self._workers.up):
-                self._workers.executor.submit(forget)
 
     @property
     def _given_up(self) -> bool:
