@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from lipyomo import Box, LipschitzProblem, load
 from lipyomo.base.decimals import down, up
 from lipyomo.cli.job import exit_code
-from lipyomo.cli.options import main_parser
+from lipyomo.cli.parser import main_parser
 from lipyomo.cli.show import summary
 from lipyomo.problems.result import Guarantee, Result, Status
 

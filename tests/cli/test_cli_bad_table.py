@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from cli_ran import Ran
 
-from lipyomo.cli.options import main_parser
+from lipyomo.cli.parser import main_parser
 
 Cli = Callable[..., Ran]
 

@@ -11,7 +11,7 @@ import pytest
 from cli_ran import Ran
 
 from lipyomo.cli.main import SUBCOMMANDS
-from lipyomo.cli.options import main_parser
+from lipyomo.cli.parser import main_parser
 from lipyomo.cli.words import RENAMED
 
 Cli = Callable[..., Ran]

@@ -19,7 +19,7 @@ from cli_ran import Ran
 
 from lipyomo.cli.config import expand
 from lipyomo.cli.demo import NETWORK
-from lipyomo.cli.options import main_parser
+from lipyomo.cli.parser import main_parser
 from lipyomo.cli.show import laid_out
 from lipyomo.formats.onnx import to_onnx
 from lipyomo.methods.registry import methods

@@ -14,7 +14,7 @@ import pytest
 
 from lipyomo.base import errors
 from lipyomo.cli.main import SUBCOMMANDS, main
-from lipyomo.cli.options import main_parser
+from lipyomo.cli.parser import main_parser
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"

@@ -20,11 +20,10 @@ from lipyomo.analyses.certification.plot import plot_curves
 from lipyomo.analyses.certification.point import METHODS, PointKeywords
 from lipyomo.analyses.certification.report import RobustnessTask, data_rows, read_radii
 from lipyomo.base.decimals import down, up
-from lipyomo.cli.options import add_options, flag, value
+from lipyomo.cli.options import add_options
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.rows import EXIT_CODES, RowsJob, rows_parser, show_facts, show_unusable
 from lipyomo.cli.settings import given, name_solver_files
-from lipyomo.cli.words import names, reader
 from lipyomo.networks.network import Network
 from lipyomo.problems.run import PROVED
 
@@ -89,10 +88,8 @@ def _parser() -> Parser:
         (10.0, "a point"),
     )
     text = "of the verdicts: a number, or a .npy file with one for each row"
-    radius = value("R", text, reader("arrays.read_side", "--radius"), required=True)
-    add_options(parser, "--radius", **radius)
-    text = "class 1 is where one output is above it (0.5 of a probability, 0 of a logit)"
-    add_options(parser, "--threshold", **value("T", text, float))
+    add_options(parser, "--radius", type="arrays.read_side", required=True, help=text)
+    add_options(parser, "--threshold")
     metric = parser.add_mutually_exclusive_group()
     add_options(metric, "--norm", help="of perturbations (linf)")
     add_options(
@@ -103,12 +100,12 @@ def _parser() -> Parser:
     )
     add_options(parser, "--weights", help="perturbations s are measured by |s / W| in the norm")
     shown = f"what certifies, in this order ({','.join(METHODS)})"
-    add_options(parser, "--methods", **value("A,B,...", shown, names, default=METHODS))
-    add_options(parser, "--exact", **flag("the smallest adversarial perturbation itself, to 1e-6"))
+    add_options(parser, "--methods", help=shown, default=METHODS)
+    add_options(parser, "--exact")
     add_options(
         parser, "--solver", help="decide by a MIP over the network instead of --exact's search"
     )
-    add_options(parser, "--no-radii", **flag("only the verdict at R"))
+    add_options(parser, "--no-radii")
     add_options(parser, "--seed", help="of the attack (0)")
     add_options(parser, "--plot", help="draw certified accuracy")
     return parser

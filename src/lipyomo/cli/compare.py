@@ -22,9 +22,8 @@ from lipyomo.analyses.compare import (
 from lipyomo.analyses.compare.errors import error_text, width_text
 from lipyomo.base.decimals import down, interval, seconds, up
 from lipyomo.cli.codes import Exit
-from lipyomo.cli.config import OPTION as CONFIG
 from lipyomo.cli.interrupt import Interruption, Leaving
-from lipyomo.cli.options import add_options, add_problem, flag, value
+from lipyomo.cli.options import add_domain, add_norms, add_options
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.problems import read_problem
 from lipyomo.cli.settings import read_settings
@@ -32,7 +31,7 @@ from lipyomo.cli.source import Source
 from lipyomo.cli.streams import wrote
 from lipyomo.cli.tables import print_table
 from lipyomo.cli.values import read_options
-from lipyomo.cli.words import UsageError, count, file_path, names
+from lipyomo.cli.words import UsageError
 from lipyomo.methods.registry import get_method
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import DEFECT
@@ -97,22 +96,23 @@ def _parser() -> Parser:
         "Several methods on several networks, each in a process of its own.",
         EPILOG,
     )
-    parser.add_argument("networks", metavar="NET", nargs="+", type=file_path, help="ONNX files")
-    add_options(parser, "--output-node", "--fix", CONFIG)
-    add_problem(parser)
+    add_options(parser, "NET", dest="networks", nargs="+", help="ONNX files")
+    add_options(parser, "--output-node", "--fix", "--config")
+    add_norms(parser)
+    add_domain(parser)
     methods = parser.add_argument_group("methods")
-    add_options(methods, "--methods", **value("A,B,...", "all that apply, if not given", names))
+    add_options(methods, "--methods")
     add_options(methods, "--option", metavar="METHOD.NAME=VALUE")
     add_options(methods, "--time-limit", default=60.0, help="of each method (60)")
     add_options(methods, "--memory-limit", help="of each method")
-    add_options(methods, "--jobs", **value("N", "methods at a time (1)", count(1), default=1))
+    add_options(methods, "--jobs")
     add_options(methods, "--workers", help="processes or threads of each method (1)")
     add_options(methods, "--dask", help="where methods that search share their work instead")
     add_options(methods, "--solver", "--solvers-file", "--seed")
     report = parser.add_argument_group("report")
     form = report.add_mutually_exclusive_group()
     add_options(form, "--json", help="a JSON list on stdout")
-    add_options(form, "--csv", **flag("comma-separated values on stdout"))
+    form.add_argument("--csv", action="store_true", help="comma-separated values on stdout")
     add_options(report, "--plot", help="draw the values on a log axis")
     add_options(report, "--quiet", "--debug")
     return parser

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lipyomo.base.system.imports import importing
-from lipyomo.cli.options import main_parser
+from lipyomo.cli.parser import main_parser
 
 NETWORK = Path(__file__).resolve().with_name("iris.onnx")
 """A copy of ``models/iris.onnx``, a classifier: 4 lengths in centimetres, 3 species, 16 ReLUs."""

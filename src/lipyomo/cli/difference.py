@@ -6,10 +6,8 @@ import time
 from collections.abc import Sequence
 
 from lipyomo.base.system.imports import importing
-from lipyomo.cli.config import OPTION as CONFIG
-from lipyomo.cli.options import add_job, add_options
-from lipyomo.cli.parser import Parser
-from lipyomo.cli.words import file_path
+from lipyomo.cli.options import add_options
+from lipyomo.cli.parser import Parser, add_job
 
 DESCRIPTION = """\
 How much faster one network can move than another (the constant of A - B), and how
@@ -30,8 +28,8 @@ def run(words: Sequence[str]) -> int:
     began = time.monotonic()
     parser = Parser("lipyomo difference", DESCRIPTION, EXAMPLE)
     add_options(parser, "NET", metavar="A", help="an ONNX file")
-    parser.add_argument("minus", metavar="B", type=file_path, help="another one")
-    add_options(parser, CONFIG)
+    add_options(parser, "NET", metavar="B", dest="minus", help="another one")
+    add_options(parser, "--config")
     add_job(parser)
     arguments = parser.parse_args(words)
     with importing():

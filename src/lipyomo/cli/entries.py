@@ -16,15 +16,14 @@ from lipyomo.base.decimals import interval, seconds
 from lipyomo.base.digest import array_digest
 from lipyomo.base.system.memory import limit_memory
 from lipyomo.cli.codes import Exit
-from lipyomo.cli.config import OPTION as CONFIG
 from lipyomo.cli.interrupt import Interruption, Leaving
 from lipyomo.cli.live import live_line
-from lipyomo.cli.options import add_domain, add_options, value
+from lipyomo.cli.options import add_domain, add_limits, add_options
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.problems import read_domain
 from lipyomo.cli.source import LEAST, NamedNetwork, network_given_by
 from lipyomo.cli.streams import answer_only, warn
-from lipyomo.cli.words import UsageError, reader
+from lipyomo.cli.words import UsageError
 from lipyomo.networks.digest import network_digest
 from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Domain
@@ -37,9 +36,6 @@ from lipyomo.search.engine.checkpoint import SearchStates, checkpoint_of
 
 Answer = TypeVar("Answer")
 
-KEPT = ("checkpoint", "resume", "overwrite")
-"""Options of checkpoints."""
-
 
 def add_entries(parser: Parser, everywhere: bool) -> None:
     """Add options for a network, a choice of its outputs, a domain, and limits.
@@ -50,20 +46,12 @@ def add_entries(parser: Parser, everywhere: bool) -> None:
     everywhere : bool
         Whether to allow all of R^d as domain.
     """
-    add_options(parser, "NET", CONFIG, "--output-node", "--fix")
+    add_options(parser, "NET", "--config", "--output-node", "--fix")
     rows = parser.add_mutually_exclusive_group()
-    text = "numbers of the outputs, such as 0,2 or 1: (all)"
-    add_options(
-        rows, "--entries", **value("I,J", text, reader("values.read_selection", "--entries"))
-    )
+    add_options(rows, "--entries")
     add_options(rows, "--functional", help="c.f for numbers such as 1,-1 or a .npy file")
     add_domain(parser, everywhere)
     add_limits(parser)
-
-
-def add_limits(parser: Parser) -> None:
-    """Add options for limits and workers of a search; see `search_settings`."""
-    add_options(parser, "--time-limit", "--memory-limit", "--workers", "--dask", "--seed")
 
 
 def read_case(arguments: Namespace, began: float) -> tuple[Network, Domain]:
@@ -186,7 +174,11 @@ def kept_states(
 
 
 def _kept(arguments: Namespace) -> dict[str, Any]:
-    return {name: vars(arguments)[name] for name in KEPT if name in arguments}
+    return {
+        name: vars(arguments)[name]
+        for name in ("checkpoint", "resume", "overwrite")
+        if name in arguments
+    }
 
 
 def code_of(done: bool, unwritten: str) -> Exit:

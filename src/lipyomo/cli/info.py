@@ -12,7 +12,7 @@ from typing import Any
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import ImportRefused
 from lipyomo.cli.codes import Exit
-from lipyomo.cli.options import add_options, flag
+from lipyomo.cli.options import add_options
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.show import laid_out, terminal_width, uses_colour
 from lipyomo.networks.building.budget import limits, spending
@@ -26,7 +26,7 @@ def run(words: Sequence[str]) -> int:
     """Run ``lipyomo info`` with these arguments; return the exit code."""
     parser = Parser("lipyomo info", "What an ONNX file holds, and what becomes of it.", EPILOG)
     add_options(parser, "NET", "--output-node", "--fix")
-    add_options(parser, "--nodes", **flag("list the nodes in order"))
+    add_options(parser, "--nodes")
     add_options(parser, "--time-limit", help="seconds of the import")
     add_options(parser, "--memory-limit", help="of the import, such as 2GB")
     add_options(parser, "--json", "--debug")

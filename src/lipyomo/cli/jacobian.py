@@ -27,12 +27,12 @@ from lipyomo.cli.entries import (
     search_settings,
 )
 from lipyomo.cli.live import watched
-from lipyomo.cli.options import add_options, flag, value
+from lipyomo.cli.options import KEPT, SHOWN, add_options
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.settings import check_kept
 from lipyomo.cli.streams import wrote
 from lipyomo.cli.tables import print_table
-from lipyomo.cli.words import UsageError, new_file, reader
+from lipyomo.cli.words import UsageError
 from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.problem import LipschitzProblem
@@ -85,20 +85,15 @@ def _parser() -> Parser:
     about = "The least and the largest value of each partial derivative over a domain."
     parser = Parser("lipyomo jacobian", about, EPILOG)
     add_entries(parser, everywhere=True)
-    add_options(parser, "--checkpoint", "--resume", "--overwrite")
+    add_options(parser, *KEPT)
     add_options(parser, "--wrt", help="inputs, such as 0,3 or 5:9, or names (all that can move)")
-    add_options(
-        parser,
-        "--csv",
-        **value("FILE", "write the table", new_file("--csv", "DERIVATIVES", ".csv")),
-    )
+    add_options(parser, "--csv")
     add_options(parser, "--plot", help="draw a heat map of the largest sizes, with all ranges")
     field = parser.add_argument_group("fields (as many outputs as inputs)")
-    text = "eigenvalues of the symmetric part: below zero, solutions of x' = f(x) contract"
-    add_options(field, "--contraction", **flag(text))
+    add_options(field, "--contraction")
     text = "a .npy file of P, positive definite: in the norm (v . P v)^1/2 (l2)"
-    add_options(field, "--metric", **value("FILE", text, reader("arrays.read_array", "--metric")))
-    add_options(parser, "--json", "--quiet", "--debug")
+    add_options(field, "--metric", type="arrays.read_array", dest="metric", help=text)
+    add_options(parser, *SHOWN)
     return parser
 
 

@@ -9,14 +9,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from lipyomo.analyses.questions.lie import field_of, lie_derivative
-from lipyomo.cli.entries import add_limits, code_of, range_cells, read_case, search_settings
+from lipyomo.cli.entries import code_of, range_cells, read_case, search_settings
 from lipyomo.cli.live import watched
-from lipyomo.cli.options import add_domain, add_options
+from lipyomo.cli.options import KEPT, SHOWN, add_domain, add_limits, add_options
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.proving import check_provable, prove_values, with_proof
 from lipyomo.cli.settings import check_kept
 from lipyomo.cli.tables import print_table
-from lipyomo.cli.words import UsageError, file_path
 from lipyomo.formats.onnx import check_against_runtime, load
 from lipyomo.problems.ranges import Range
 from lipyomo.problems.result import Status
@@ -44,15 +43,12 @@ def run(words: Sequence[str]) -> int:
     began = time.monotonic()
     parser = Parser("lipyomo lyapunov", ABOUT, EPILOG)
     add_options(parser, "NET", metavar="V", help="an ONNX file with one output")
-    text = "one of the field g, with as many outputs as inputs"
-    parser.add_argument("plant", metavar="PLANT", type=file_path, help=text)
-    text = "values of V between which points count, such as 0.1,1"
-    parser.add_argument("--shell", metavar="LOW,HIGH", type=_shell, help=text)
+    add_options(parser, "PLANT", "--shell")
     add_domain(parser, everywhere=False)
     add_limits(parser)
-    add_options(parser, "--checkpoint", "--resume", "--overwrite")
-    add_options(parser, "--proof", "--json", "--quiet", "--debug")
-    parser.set_defaults(everywhere=None, output=None, fix=None)
+    add_options(parser, *KEPT)
+    add_options(parser, "--proof", *SHOWN)
+    parser.set_defaults(output=None, fix=None)
     arguments = parser.parse_args(words)
     check_kept(arguments)
     network, domain = read_case(arguments, began)
@@ -82,14 +78,6 @@ def run(words: Sequence[str]) -> int:
     shell = None if arguments.shell is None else (network, arguments.shell)
     case = along, domain, [found], [np.ones(1)], arguments
     return with_proof(code, lambda stop: prove_values(*case, stop, shell, "high"))
-
-
-def _shell(word: str) -> tuple[float, float]:
-    try:
-        low, high = map(float, word.split(","))
-    except ValueError as error:
-        raise UsageError(f"--shell LOW,HIGH: two numbers, not '{word}'") from error
-    return low, high
 
 
 def _falls(found: Range) -> bool | None:

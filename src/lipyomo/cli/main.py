@@ -20,7 +20,7 @@ from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.complete import asked_words
 from lipyomo.cli.interrupt import Leaving
-from lipyomo.cli.options import main_parser
+from lipyomo.cli.parser import main_parser
 from lipyomo.cli.streams import StreamClosed, answer_is_written, open_streams, warn
 from lipyomo.cli.words import UsageError
 from lipyomo.version import __version__

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from argparse import ArgumentTypeError, Namespace
+from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -25,10 +25,9 @@ from lipyomo.analyses.maps.run import MapKeywords
 from lipyomo.analyses.maps.store import ENDINGS
 from lipyomo.base.system.outputs import check_output, shown
 from lipyomo.cli.codes import Exit
-from lipyomo.cli.config import OPTION as CONFIG
 from lipyomo.cli.interrupt import Leaving
 from lipyomo.cli.live import watched
-from lipyomo.cli.options import add_norms, add_options, flag, value
+from lipyomo.cli.options import add_norms, add_options
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.pde import residual_of
 from lipyomo.cli.problems import problem_on
@@ -36,7 +35,7 @@ from lipyomo.cli.settings import given
 from lipyomo.cli.source import network_given_by
 from lipyomo.cli.streams import warn, wrote
 from lipyomo.cli.values import read_picture
-from lipyomo.cli.words import UsageError, file_path, names_and_numbers, ratio, reader
+from lipyomo.cli.words import UsageError, file_path
 from lipyomo.networks.derivatives.gradients import gradient
 from lipyomo.networks.naming import by_name
 from lipyomo.networks.network import Network
@@ -81,37 +80,25 @@ def run(words: Sequence[str]) -> int:
 def _parser() -> Parser:
     about = "Local Lipschitz constants, or sizes of values, of thousands of cells, in batches."
     parser = Parser("lipyomo map", about, EPILOG)
-    add_options(parser, "NET", CONFIG, "--output-node", "--fix")
+    add_options(parser, "NET", "--config", "--output-node", "--fix")
     asked = parser.add_argument_group("what (Lipschitz constants, if nothing is said)")
     text = "sizes of an expression: see lipyomo residual --help"
-    add_options(asked, "--pde", **value("FILE", text, file_path))
-    add_options(asked, "--curvature", **flag("norms of Hessians"))
-    add_options(asked, "--values", **flag("sizes of the outputs"))
+    add_options(asked, "--pde", help=text)
+    add_options(asked, "--curvature", "--values")
     cells = parser.add_argument_group("cells (--box and --cells, or --boxes)")
     add_options(cells, "--box", help="the box that is divided: numbers, or .npy files")
-    add_options(cells, "--cells", **value("NxM", "cells along each divided input: 64x64", _counts))
-    add_options(
-        cells,
-        "--axes",
-        **value("I,J", "divided inputs, by number or name (the first ones)", names_and_numbers),
-    )
-    at = "numbers, or a .npy file, for the others (they range)"
-    add_options(cells, "--at", **value("X", at, reader("arrays.read_side", "--at")))
-    text = ".npy (n, 2, d), or CSV: all lower, then all upper ends"
-    add_options(cells, "--boxes", **value("FILE", text, file_path))
+    add_options(cells, "--cells", "--axes", "--at", "--boxes")
     add_norms(parser)
     effort = parser.add_argument_group("effort")
     add_options(effort, "--gap", help="leave a cell at this relative gap: 0.05 or 5%%")
-    text = "halve cells, without a search, until this gap is left"
-    add_options(effort, "--until", **value("G", text, ratio))
-    add_options(effort, "--largest", **flag("--until is about the largest constant only"))
+    add_options(effort, "--until", "--largest")
     add_options(effort, "--time-limit", help="seconds for the map")
     add_options(effort, "--workers", default=1, help="processes (1)")
     add_options(effort, "--dask", help="a dask scheduler to run on instead")
     answer = parser.add_argument_group("answer")
     text = f"cells: {', '.join(ENDINGS)}; a second run goes on"
-    add_options(answer, "--rows", **value("FILE", text, file_path))
-    add_options(answer, "--plot", **value("FILE", "draw it: .png, .pdf, .svg, or .html", _picture))
+    add_options(answer, "--rows", type=file_path, help=text)
+    add_options(answer, "--plot", type=_picture, help="draw it: .png, .pdf, .svg, or .html")
     add_options(answer, "--json", help="one JSON object on stdout: the map as a whole")
     add_options(answer, "--quiet", "--debug")
     return parser
@@ -186,20 +173,9 @@ def _cells(arguments: Namespace, network: Network) -> Cells:
     return grid(low, high, arguments.cells, axes)
 
 
-def _counts(text: str) -> tuple[int, ...]:
-    """Read ``64x64``."""
-    try:
-        found = tuple(int(part) for part in text.split("x"))
-    except ValueError:
-        found = ()
-    if not found or min(found) < 1:
-        raise ArgumentTypeError(f"'{text}' is not numbers of cells such as 64x64")
-    return found
-
-
 def _picture(text: str) -> Path:
     """Read the name of a picture or page."""
     if not text.endswith(".html"):
-        return read_picture(text)
+        return read_picture(text, "--plot")
     check_output(text, KIND)
     return Path(text)

@@ -15,10 +15,9 @@ from lipyomo.analyses.certification.monotone import (
     Trend,
 )
 from lipyomo.analyses.certification.plot import plot_slopes
-from lipyomo.cli.options import add_options, value
+from lipyomo.cli.options import add_options
 from lipyomo.cli.rows import EXIT_CODES, RowsJob, rows_parser, show_facts, show_unusable
 from lipyomo.cli.settings import given
-from lipyomo.cli.words import names_and_numbers, reader
 
 COLUMNS = (
     "index", "row", "input", "name", "wanted", "slope_lower", "slope_upper", "verdict", "wrong_by",
@@ -43,16 +42,13 @@ def run(words: Sequence[str]) -> int:
         (10.0, "a row and input"),
     )
     half = "half width of the boxes: a number, or a .npy file"
-    add_options(
-        parser, "--radius", type=reader("arrays.read_side", "--radius"), required=True, help=half
-    )
-    inputs = value("I,...", "inputs, by number from 0 on or by name", names_and_numbers, default=())
-    add_options(parser, "--increasing", "--decreasing", **inputs)
+    add_options(parser, "--radius", type="arrays.read_side", required=True, help=half)
+    add_options(parser, "--increasing", "--decreasing")
     add_options(parser, "--functional", help="of the outputs: numbers or a .npy file")
     add_options(parser, "--method", default="bnb")
     text = "slopes above minus this share of the largest one are not negative"
     shown = f"{text} ({SLOPE:g})"
-    add_options(parser, "--tolerance", **value("T", shown, float, default=SLOPE))
+    add_options(parser, "--tolerance", help=shown, default=SLOPE)
     add_options(parser, "--plot", help="draw the ranges of the slopes")
     arguments = parser.parse_args(words)
     job = RowsJob(arguments)

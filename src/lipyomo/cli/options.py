@@ -1,92 +1,54 @@
-"""The table of options, shared by the main job and several commands."""
+"""The table of options, from which all commands take theirs."""
 
 from __future__ import annotations
 
 import math
+from argparse import ArgumentParser
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from lipyomo.base.quantities import norm_name
-from lipyomo.cli.config import OPTION as CONFIG
-from lipyomo.cli.parser import Parser
-from lipyomo.cli.words import count, file_path, new_file, number, ratio, reader, seconds_given
-from lipyomo.version import __version__
-
-DESCRIPTION = """\
-Local Lipschitz constant of a neural network, smooth or not: a checked interval with a witness.
-"""
-
-SCREEN = """\
-usage: lipyomo NET.onnx DOMAIN [OPTIONS]
-       lipyomo COMMAND ...
-
-The local Lipschitz constant of a neural network: a checked interval, a witness.
-
-domain      --box LO,HI | --ball CENTER --radius R | --polytope FILE |
-            --vnnlib FILE | --everywhere; --ball-norm linf|l2|l1, --clip LO,HI
-norms       --norm linf|l1|l2 (of the inputs), --output-norm NORM,
-            --functional 1,-1, --margin LABEL
-method      --method NAME (auto), --gap 5%, --time-limit S, --workers N,
-            --checkpoint FILE --resume
-answer      --json, --quiet, --plot FILE, --proof FILE, --rational
-other       --output-node NODE (cut the graph), --config FILE, --version,
-            --help-all (every option)
-
-commands:
-  demo       a first run, on a network that comes along
-  info       what an ONNX file holds, and what becomes of it
-  certify    radii within which points of a data set keep their class
-  monotone   whether an output grows or falls with an input
-  property   whether the conditions of a VNN-LIB file can be satisfied
-  sweep      constants of balls around every row of a data set
-  map        constants of thousands of cells, and a picture of them
-  range      the least and the largest value of each output
-  jacobian   the least and the largest value of each derivative
-  smoothness how fast gradients can change; eigenvalues of Hessians
-  residual   what a differential equation leaves over, everywhere
-  lyapunov   whether V falls along the solutions of x' = g(x)
-  compare    several methods side by side
-  difference how far two networks can be off, and how much faster one moves
-  verify     check a proof that --proof wrote
-  methods    every method, with what it guarantees
-  solvers    which MIP solvers can be used here
-
-exit codes: 0 what was asked was reached; 2 an interval that is still open;
-1 wrong options or input, or a failure
-
-  lipyomo net.onnx --box 0,1
-  lipyomo net.onnx --ball image.npy --radius 0.1 --clip 0,1 --margin 3
-"""
-"""What ``lipyomo --help`` prints: one screen."""
-
-EPILOG = """\
-exit codes:
-  0  what was asked was reached: the exact constant, the --gap, or the value of a method that
-     guarantees no more than a bound
-  2  only bounds are known: time limit, Ctrl-C (once to end in good order, twice to leave at once)
-  1  the input was wrong, or something failed, such as writing a file beside the answer; one
-     sentence on stderr says what
-
-examples:
-  lipyomo net.onnx --box 0,1
-  lipyomo net.onnx --norm l1 --output-norm cross --box lo.npy,hi.npy --time-limit 60
-  lipyomo net.onnx --ball image.npy --radius 0.1 --clip 0,1 --margin 3 --json
-"""
+from lipyomo.cli.words import (
+    cell_counts,
+    count,
+    file_path,
+    names,
+    names_and_numbers,
+    number,
+    ratio,
+    seconds_given,
+    shell_ends,
+)
 
 
-def value(metavar: str, text: str, kind: Callable[[str], Any] = str, **more: Any) -> dict[str, Any]:
-    """Return the keywords of an option with a value."""
+def value(
+    metavar: str, text: str, kind: Callable[[str], Any] | str = str, **more: Any
+) -> dict[str, Any]:
+    """Return the keywords of an option with a value.
+
+    Parameters
+    ----------
+    metavar, text : str
+    kind : callable or str
+        The function that reads the value; or its place in `lipyomo.cli`, such as
+        ``arrays.read_pair``, and words that it takes after the text and the option.  Its module is
+        imported when the option is given.
+    **more
+        Further keywords of ``add_argument``.
+    """
     return {"metavar": metavar, "help": text, "type": kind, **more}
 
 
-def _choice(text: str, *values: str, default: str | None = None) -> dict[str, Any]:
+def choice(
+    text: str,
+    *values: str,
+    default: str | None = None,
+    kind: Callable[[str], Any] = str,
+) -> dict[str, Any]:
     """Return the keywords of an option with one of a few values."""
-    return {"choices": values, "metavar": "|".join(values), "default": default, "help": text}
-
-
-def norm(text: str, *values: str, default: str | None = None) -> dict[str, Any]:
-    """Return the keywords of an option that is a norm; ``2``, ``L2`` and ``inf`` are accepted."""
-    return {**_choice(text, *values, default=default), "type": norm_name}
+    metavar = "|".join(values)
+    return value(metavar, text, kind, choices=values, default=default)
 
 
 def flag(text: str, action: str = "store_true", **more: Any) -> dict[str, Any]:
@@ -94,80 +56,165 @@ def flag(text: str, action: str = "store_true", **more: Any) -> dict[str, Any]:
     return {"action": action, "help": text, **more}
 
 
-OPTIONS: dict[str, dict[str, Any]] = {
-    "NET": {"dest": "network", "type": file_path, "help": "an ONNX file"},
-    CONFIG: value("FILE", "a TOML file of options, by the same names; others win"),
+def _reader(kind: str, option: str) -> Callable[[str], Any]:
+    """Return the function of a place in `lipyomo.cli`; see `value`."""
+    place, *more = kind.split()
+    module, _, name = place.partition(".")
+
+    def read(text: str) -> Any:
+        return getattr(import_module(f"lipyomo.cli.{module}"), name)(text, option, *more)
+
+    return read
+
+
+COMMON: dict[str, dict[str, Any]] = {
+    "NET": value("NET", "an ONNX file", file_path, dest="network"),
+    "DATA": value("DATA", ".npz, .npy or .csv: inputs, and labels if there are any", file_path),
+    "PLANT": value("PLANT", "one of the field g, with as many outputs as inputs", file_path),
+    "PROOF": value("PROOF", "the proof file", file_path),
+    "QUERY": value("QUERY", "a VNN-LIB file", file_path),
     "--output-node": value(
         "NODE", "cut the graph at this node or tensor; several: a,b", dest="output"
     ),
+    "--network": value(
+        "[NAME=]FILE",
+        "the ONNX file of a network that the query declares; may be repeated",
+        "values.read_named",
+        action="append",
+        default=[],
+        dest="networks",
+    ),
+    "--minus": value("FILE", "of a proof of a difference: the other ONNX file", file_path),
+    "--along": value(
+        "FILE", "of a proof of 'lipyomo lyapunov': the ONNX file of the field", file_path
+    ),
+    "--pde": value("FILE", "a Python file with a function residual(u, x)", file_path),
+    # the problem
+    "--norm": choice("on the inputs (linf)", "linf", "l1", "l2", default="linf", kind=norm_name),
+    "--output-norm": value("NORM", "linf (or |.| of one output), l1, l2, cross or cross(I)"),
+    "--functional": value(
+        "C", "|c.f| for numbers such as 1,-1 or a .npy file", "arrays.read_numbers"
+    ),
+    "--margin": value("LABEL", "cross(LABEL): margins of a class", int),
+    "--margin-of-label": flag("cross(i), i the row's (or predicted) class"),
+    "--entries": value(
+        "I,J", "numbers of the outputs, such as 0,2 or 1: (all)", "values.read_selection"
+    ),
+    "--wrt": value(
+        "I,...", "inputs that directions move: 0,3 or 5:9, or names (all)", "values.read_selection"
+    ),
+    "--box": value("LO,HI", "numbers or .npy files; or LO:HI of each input", "arrays.read_pair"),
+    "--ball": value(
+        "CENTER", "a number for all inputs, one for each, or a .npy file", "arrays.read_side"
+    ),
+    "--polytope": value(
+        "FILE", ".npz with A and b: the x with A x <= b", "arrays.read_inequalities"
+    ),
+    "--everywhere": flag("all of R^d"),
+    "--radius": value("R", "of the ball: 0.1, or 8/255", number),
+    "--clip": value("LO,HI", "cut a ball or polytope with this box", "arrays.read_pair"),
+    "--shell": value(
+        "LOW,HIGH", "values of V between which points count, such as 0.1,1", shell_ends
+    ),
+    # the rows of a data set
+    "--inputs": value(
+        "A,B,...",
+        "columns of the inputs, in the network's order: names, or numbers from 0 on",
+        names,
+    ),
+    "--label-column": value("NAME", "that of labels, or one a class; 'none': there is none", names),
+    "--first": value("N", "only the first rows", count(1)),
+    "--rows": value(
+        "FILE",
+        "write rows to this .csv or .jsonl file; a second run goes on there",
+        "values.read_output ROWS .csv .jsonl",
+    ),
+    "--threshold": value(
+        "T", "class 1 is where one output is above it (0.5 of a probability, 0 of a logit)", float
+    ),
+    "--increasing": value(
+        "I,...", "inputs, by number from 0 on or by name", names_and_numbers, default=()
+    ),
+    "--decreasing": value(
+        "I,...", "inputs, by number from 0 on or by name", names_and_numbers, default=()
+    ),
+    # the cells of a map
+    "--curvature": flag("norms of Hessians"),
+    "--values": flag("sizes of the outputs"),
+    "--cells": value("NxM", "cells along each divided input: 64x64", cell_counts),
+    "--axes": value("I,J", "divided inputs, by number or name (the first ones)", names_and_numbers),
+    "--at": value("X", "numbers, or a .npy file, for the others (they range)", "arrays.read_side"),
+    "--boxes": value("FILE", ".npy (n, 2, d), or CSV: all lower, then all upper ends", file_path),
+    "--until": value("G", "halve cells, without a search, until this gap is left", ratio),
+    # the method
+    "--method": value("NAME", "see 'lipyomo methods'", default="auto"),
+    "--methods": value("A,B,...", "all that apply, if not given", names),
+    "--exact": flag("the smallest adversarial perturbation itself, to 1e-6"),
+    "--time-limit": value(
+        "S", "seconds since the start of the command, or 5m, 1h", seconds_given, default=math.inf
+    ),
+    "--gap": value("G", "stop at this relative gap: 0.05 or 5%%", ratio, default=0.0),
+    "--workers": value("N", "processes (one a core)", count(1)),
+    # the answer
+    "--eigenvalues": flag("also the least and the largest eigenvalue of Hessians: convex or not"),
+    "--contraction": flag(
+        "eigenvalues of the symmetric part: below zero, solutions of x' = f(x) contract"
+    ),
+    "--smoothness": flag("of a proof of 'lipyomo smoothness'"),
+    "--plot": value("FILE", "draw the interval over time", "values.read_picture"),
+    "--proof": value(
+        "FILE", "write a proof file, for 'lipyomo verify'", "values.read_output PROOF"
+    ),
+    "--nodes": flag("list the nodes in order"),
+    "--vnncomp": flag("answer as VNN-COMP asks: unsat, sat, unknown, timeout"),
+    "--markdown": flag("the table of the documentation"),
+    "--csv": value("FILE", "write the table", "values.read_output DERIVATIVES .csv"),
+    "--json": flag("one JSON object on stdout"),
+    "--quiet": flag("no progress on stderr"),
+}
+"""Keywords of ``add_argument`` for each option; names without dashes are positional."""
+
+RARE: dict[str, dict[str, Any]] = {
+    "--help": flag("these lines", "help"),
+    "--config": value("FILE", "a TOML file of options, by the same names; others win"),
     "--fix": value(
         "NAME=VALUE",
         "a value for an input: numbers or a .npy file; may be repeated",
-        reader("values.read_fix"),
+        "values.read_fix",
         action="append",
         default=[],
     ),
-    # the problem
-    "--norm": norm("on the inputs (linf)", "linf", "l1", "l2", default="linf"),
-    "--output-norm": value("NORM", "linf (or |.| of one output), l1, l2, cross or cross(I)"),
-    "--functional": value(
-        "C",
-        "|c.f| for numbers such as 1,-1 or a .npy file",
-        reader("arrays.read_numbers", "--functional"),
-    ),
-    "--margin": value("LABEL", "cross(LABEL): margins of a class", int),
     "--dual-ball": value(
         "FILE",
         "a linear norm: .npz with 'vertices', or with 'A' and 'b', of its dual ball",
-        reader("values.read_dual_ball", "--dual-ball"),
+        "values.read_dual_ball",
         dest="output_norm",
     ),
-    "--wrt": value(
-        "I,...",
-        "inputs that directions move: 0,3 or 5:9, or names (all)",
-        reader("values.read_selection", "--wrt"),
+    "--metric": value(
+        "FILE",
+        "a (fair) metric of the inputs instead, by its dual ball",
+        "values.read_dual_ball",
+        dest="norm",
     ),
     "--weights": value(
         "W",
         "the norm of a direction v is |v / W|: numbers, one for each input, or a .npy file",
-        reader("arrays.read_numbers", "--weights"),
+        "arrays.read_numbers",
     ),
     "--directions": value(
         "FILE",
         ".npy with a matrix T of a row for each input: the norm of J T",
-        reader("arrays.read_array", "--directions"),
+        "arrays.read_array",
     ),
-    "--box": value(
-        "LO,HI",
-        "numbers or .npy files; or LO:HI of each input",
-        reader("arrays.read_pair", "--box"),
-    ),
-    "--ball": value(
-        "CENTER",
-        "a number for all inputs, one for each, or a .npy file",
-        reader("arrays.read_side", "--ball"),
-    ),
-    "--polytope": value(
-        "FILE",
-        ".npz with A and b: the x with A x <= b",
-        reader("arrays.read_inequalities", "--polytope"),
-    ),
-    "--everywhere": flag("all of R^d"),
     "--vnnlib": value(
-        "FILE", "the conditions on the inputs in a VNN-LIB file", reader("values.read_query_file")
+        "FILE", "the conditions on the inputs in a VNN-LIB file", "values.read_query_file"
     ),
     "--part": value("N", "one part of a VNN-LIB file, from 0 on (all)", count(0)),
-    "--radius": value("R", "of the ball: 0.1, or 8/255", number),
-    "--ball-norm": norm("of the ball (linf)", "linf", "l2", "l1"),
-    "--clip": value(
-        "LO,HI", "cut a ball or polytope with this box", reader("arrays.read_pair", "--clip")
-    ),
-    # the method
-    "--method": value("NAME", "see 'lipyomo methods'", default="auto"),
-    "--formulation": _choice(
+    "--ball-norm": choice("of the ball (linf)", "linf", "l2", "l1", kind=norm_name),
+    "--formulation": choice(
         "encoding of the gradient in a MIP or LP", "auto", "adjoint", "tangent", default="auto"
     ),
-    "--bounds": _choice(
+    "--bounds": choice(
         "tightest relaxation of pre-activations", "auto", "interval", "linear", "lp", default="auto"
     ),
     "--option": value(
@@ -176,26 +223,27 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--solver": value("NAME", "see 'lipyomo solvers'", default="auto"),
     "--solvers-file": value("FILE", "another solvers.toml", file_path),
     "--cross-check": value("NAME", "solve again with this solver; disagreement is an error"),
-    "--time-limit": value(
-        "S", "seconds since the start of the command, or 5m, 1h", seconds_given, default=math.inf
-    ),
-    "--memory-limit": value(
-        "SIZE",
-        "such as 2GB (for the import: half of the machine's memory)",
-        reader("values.read_memory"),
-    ),
-    "--gap": value("G", "stop at this relative gap: 0.05 or 5%%", ratio, default=0.0),
-    "--workers": value("N", "processes (one a core)", count(1)),
-    "--dask": value("ADDRESS", "search on the workers of this dask scheduler"),
     "--trust-solver": flag(
         "take a MIP solver's optimum at its word, without a check by branch and bound",
         "store_false",
         dest="check_claims",
     ),
+    "--tolerance": value(
+        "T", "slopes above minus this share of the largest one are not negative", float
+    ),
+    "--no-radii": flag("only the verdict at R"),
+    "--largest": flag("--until is about the largest constant only"),
+    "--memory-limit": value(
+        "SIZE",
+        "such as 2GB (for the import: half of the machine's memory)",
+        "values.read_memory",
+    ),
+    "--dask": value("ADDRESS", "search on the workers of this dask scheduler"),
+    "--jobs": value("N", "methods at a time (1)", count(1), default=1),
     "--checkpoint": value(
         "FILE",
         "branch and bound writes its state here, every few minutes and when it is stopped",
-        new_file("--checkpoint", "CHECKPOINT"),
+        "values.read_output CHECKPOINT",
     ),
     "--resume": flag("go on from the checkpoint, if the file exists"),
     "--overwrite": flag("replace the checkpoint, if the file exists"),
@@ -206,22 +254,33 @@ OPTIONS: dict[str, dict[str, Any]] = {
         dest="attain",
     ),
     "--rational": flag("recompute the witness in exact rationals too"),
-    # the answer
-    "--plot": value("FILE", "draw the interval over time", reader("values.read_picture")),
     "--history": value(
         "FILE",
         "write the interval over time: .csv, or .json",
-        new_file("--history", "HISTORY", ".csv", ".json"),
-    ),
-    "--proof": value(
-        "FILE", "write a proof file, for 'lipyomo verify'", new_file("--proof", "PROOF")
+        "values.read_output HISTORY .csv .json",
     ),
     "--prove-upper": flag("with --proof: prove the upper end also where it rests on a MIP solver"),
-    "--json": flag("one JSON object on stdout"),
-    "--quiet": flag("no progress on stderr"),
+    "--strict": flag(
+        "check bounds of smooth networks in ball arithmetic too, about a hundred times slower"
+    ),
     "--debug": flag("show tracebacks"),
 }
-"""Keywords of ``add_argument`` for each option; names without dashes are positional."""
+"""Options shown by ``--help-all`` only, so that ``--help`` fits on one screen."""
+
+OPTIONS = COMMON | RARE
+
+OUTPUTS = frozenset(
+    name
+    for name, keywords in OPTIONS.items()
+    if str(keywords.get("type")).startswith(("values.read_output", "values.read_picture"))
+)
+"""Options that name files to write."""
+
+KEPT = ("--checkpoint", "--resume", "--overwrite")
+"""Options of checkpoints."""
+
+SHOWN = ("--json", "--quiet", "--debug")
+"""Options of what is shown."""
 
 
 def add_options(group: Any, *options: str, **changes: Any) -> None:
@@ -236,63 +295,33 @@ def add_options(group: Any, *options: str, **changes: Any) -> None:
         Keywords that override those of the table.
     """
     for option in options:
-        keywords = {**OPTIONS.get(option, {}), **changes}
-        if option.startswith("-"):
-            group.add_argument(option, **keywords)
-        else:
-            group.add_argument(keywords.pop("dest"), **{"metavar": option, **keywords})
+        keywords = {**OPTIONS[option], **changes}
+        kind = keywords.get("type")
+        if isinstance(kind, str):
+            keywords["type"] = _reader(kind, option)
+        name = option if option.startswith("-") else keywords.pop("dest", option.lower())
+        group.add_argument(name, **keywords)
 
 
-def main_parser(screen: str | None = SCREEN) -> Parser:
-    """Return the parser of the main job; ``--help`` prints `screen` (None: all options)."""
-    parser = Parser("lipyomo", DESCRIPTION, EPILOG, screen)
-    add_options(parser, "NET", CONFIG)
-    parser.add_argument("--version", action="version", version=f"lipyomo {__version__}")
-    add_job(parser)
-    return parser
-
-
-def add_job(parser: Parser) -> None:
-    """Add all options of the main job, apart from its network."""
-    parser.set_defaults(minus=None)
-    add_options(parser, "--output-node", "--fix")
-    add_problem(parser)
-    method = parser.add_argument_group("method")
-    add_options(method, "--method", help="see 'lipyomo methods' (auto: an exact one)")
-    add_options(method, "--formulation", "--bounds", "--option", "--solver", "--solvers-file")
-    add_options(
-        method, "--cross-check", "--trust-solver", "--time-limit", "--memory-limit", "--gap"
-    )
-    text = "processes of a search, or threads of a MIP solver"
-    add_options(method, "--workers", help=text)
-    add_options(method, "--dask")
-    add_options(
-        method, "--checkpoint", "--resume", "--overwrite", "--seed", "--upper-only", "--rational"
-    )
-    report = parser.add_argument_group("report")
-    add_options(
-        report, "--plot", "--history", "--proof", "--prove-upper", "--json", "--quiet", "--debug"
-    )
-
-
-def add_problem(parser: Parser) -> None:
-    """Add the options of a problem: norms, directions and a domain."""
-    add_norms(parser)
-    add_domain(parser)
-
-
-def add_domain(parser: Parser, everywhere: bool = True) -> None:
+def add_domain(parser: ArgumentParser, everywhere: bool = True) -> None:
     """Add the options of a domain, with all of R^d if `everywhere`."""
     kinds = ("--box", "--ball", "--polytope", "--vnnlib", *(["--everywhere"] * everywhere))
     domain = parser.add_argument_group(f"domain (one of {', '.join(kinds)})")
     add_options(domain.add_mutually_exclusive_group(), *kinds)
     add_options(domain, "--radius", "--ball-norm", "--clip", "--part")
+    if not everywhere:
+        parser.set_defaults(everywhere=None)
 
 
-def add_norms(parser: Parser) -> None:
+def add_norms(parser: ArgumentParser) -> None:
     """Add the options of norms and directions."""
     norms = parser.add_argument_group("norms and directions")
     add_options(norms, "--norm")
     outputs = norms.add_mutually_exclusive_group()
     add_options(outputs, "--output-norm", "--functional", "--margin", "--dual-ball")
     add_options(norms, "--wrt", "--weights", "--directions")
+
+
+def add_limits(parser: ArgumentParser) -> None:
+    """Add the options of limits and workers of a search."""
+    add_options(parser, "--time-limit", "--memory-limit", "--workers", "--dask", "--seed")

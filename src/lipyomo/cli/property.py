@@ -20,15 +20,14 @@ from lipyomo.base.decimals import seconds
 from lipyomo.base.system.memory import limit_memory
 from lipyomo.base.system.outputs import same_file
 from lipyomo.cli.codes import Exit
-from lipyomo.cli.config import OPTION as CONFIG
-from lipyomo.cli.entries import add_limits, code_of, search_settings
+from lipyomo.cli.entries import code_of, search_settings
 from lipyomo.cli.interrupt import Interruption, Leaving
-from lipyomo.cli.options import add_options, flag, value
+from lipyomo.cli.options import KEPT, SHOWN, add_limits, add_options
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.settings import check_kept
 from lipyomo.cli.source import LEAST, Source
 from lipyomo.cli.streams import answer_only, warn
-from lipyomo.cli.words import UsageError, file_path, reader
+from lipyomo.cli.words import UsageError
 from lipyomo.networks.network import Network
 from lipyomo.problems.domains.declarations import Declared
 from lipyomo.problems.domains.query import Clause, Query, read_query
@@ -58,18 +57,9 @@ def run(words: Sequence[str]) -> int:
     """Run ``lipyomo property`` with these arguments; return the exit code."""
     began = time.monotonic()
     parser = Parser("lipyomo property", DESCRIPTION, EPILOG)
-    parser.add_argument("query", metavar="QUERY", type=file_path, help="a VNN-LIB file")
-    text = "the ONNX file of a network that the query declares; may be repeated"
-    kind = reader("values.read_named")
-    add_options(parser, CONFIG)
-    given = value("[NAME=]FILE", text, kind, action="append", default=[], dest="networks")
-    add_options(parser, "--network", **given)
+    add_options(parser, "QUERY", "--config", "--network")
     add_limits(parser)
-    add_options(parser, "--checkpoint", "--resume", "--overwrite")
-    add_options(
-        parser, "--vnncomp", **flag("answer as VNN-COMP asks: unsat, sat, unknown, timeout")
-    )
-    add_options(parser, "--json", "--quiet", "--debug")
+    add_options(parser, *KEPT, "--vnncomp", *SHOWN)
     arguments = parser.parse_args(words)
     check_kept(arguments)
     if arguments.memory_limit is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from argparse import Namespace
 from collections.abc import Sequence
 
 from lipyomo.analyses.questions.quantised import quantised_range
@@ -18,7 +17,7 @@ from lipyomo.cli.entries import (
     read_given,
     read_rows,
 )
-from lipyomo.cli.options import add_options
+from lipyomo.cli.options import KEPT, SHOWN, add_options
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.proving import check_provable, prove_values, with_proof
 from lipyomo.cli.quantised import warn_rounded
@@ -49,9 +48,9 @@ def run(words: Sequence[str]) -> int:
         "lipyomo range", "The least and the largest value of each output over a domain.", EPILOG
     )
     add_entries(parser, everywhere=False)
-    add_options(parser, "--checkpoint", "--resume", "--overwrite")
-    add_options(parser, "--proof", "--json", "--quiet", "--debug")
-    arguments = parser.parse_args(words, Namespace(everywhere=None))
+    add_options(parser, *KEPT)
+    add_options(parser, "--proof", *SHOWN)
+    arguments = parser.parse_args(words)
     check_kept(arguments)
     given, domain = read_given(arguments, began, rounds=True)
     network = given.network

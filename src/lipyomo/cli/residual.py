@@ -12,13 +12,12 @@ import numpy as np
 from lipyomo.analyses.questions.values import value_range
 from lipyomo.base.decimals import interval
 from lipyomo.cli.codes import Exit
-from lipyomo.cli.entries import add_limits, answers_in_turn, range_cells, read_case
-from lipyomo.cli.options import add_domain, add_options
+from lipyomo.cli.entries import answers_in_turn, range_cells, read_case
+from lipyomo.cli.options import SHOWN, add_domain, add_limits, add_options
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.pde import residual_of
 from lipyomo.cli.proving import check_provable, prove_values, with_proof
 from lipyomo.cli.tables import print_table
-from lipyomo.cli.words import file_path
 from lipyomo.problems.ranges import Range
 from lipyomo.problems.result import Status
 
@@ -56,12 +55,10 @@ def run(words: Sequence[str]) -> int:
     began = time.monotonic()
     parser = Parser("lipyomo residual", ABOUT, EPILOG)
     add_options(parser, "NET", "--output-node", "--fix")
-    text = "a Python file with a function residual(u, x)"
-    parser.add_argument("--pde", metavar="FILE", type=file_path, required=True, help=text)
+    add_options(parser, "--pde", required=True)
     add_domain(parser, everywhere=False)
     add_limits(parser)
-    add_options(parser, "--proof", "--json", "--quiet", "--debug")
-    parser.set_defaults(everywhere=None)
+    add_options(parser, "--proof", *SHOWN)
     arguments = parser.parse_args(words)
     network, domain = read_case(arguments, began)
     made = residual_of(network, arguments.pde)

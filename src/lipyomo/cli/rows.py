@@ -19,13 +19,12 @@ from lipyomo.base.digest import array_digest
 from lipyomo.base.system.outputs import OutputError, shown
 from lipyomo.base.system.rowfile import Row, RowFile
 from lipyomo.cli.codes import Exit
-from lipyomo.cli.config import OPTION as CONFIG
 from lipyomo.cli.data import read_data
 from lipyomo.cli.interrupt import Leaving, Politely
-from lipyomo.cli.options import add_options, value
+from lipyomo.cli.options import SHOWN, add_options
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.streams import warn, wrote
-from lipyomo.cli.words import UsageError, count, file_path, names, new_file
+from lipyomo.cli.words import UsageError
 from lipyomo.formats.onnx import load
 from lipyomo.networks.digest import network_digest
 from lipyomo.problems.norms import OutputNorm
@@ -95,29 +94,17 @@ DIRECTIONS = ("wrt", "weights", "directions")
 def rows_parser(name: str, description: str, epilog: str, time: tuple[float, str]) -> Parser:
     """Return a parser with the options of all commands on rows; `time` is (limit, of what)."""
     parser = Parser(f"lipyomo {name}", description, epilog)
-    add_options(parser, "NET", CONFIG)
-    parser.add_argument(
-        "data",
-        metavar="DATA",
-        type=file_path,
-        help=".npz, .npy or .csv: inputs, and labels if there are any",
-    )
+    add_options(parser, "NET", "--config", "DATA")
     table = parser.add_argument_group("columns of a table")
-    text = "columns of the inputs, in the network's order: names, or numbers from 0 on"
-    add_options(table, "--inputs", **value("A,B,...", text, names))
-    text = "that of labels, or one a class; 'none': there is none"
-    add_options(table, "--label-column", **value("NAME", text, names))
+    add_options(table, "--inputs", "--label-column")
     add_options(parser, "--output-node", "--fix")
     add_options(parser, "--clip", help="box of valid inputs")
     seconds, what = time
     add_options(parser, "--time-limit", default=seconds, help=f"seconds {what} ({seconds:g})")
     rows = parser.add_argument_group("rows")
-    add_options(rows, "--first", **value("N", "only the first rows", count(1)))
-    add_options(rows, "--workers")
+    add_options(rows, "--first", "--workers")
     add_options(rows, "--dask", help="a dask scheduler to run on instead")
-    text = "write rows to this .csv or .jsonl file; a second run goes on there"
-    add_options(rows, "--rows", **value("FILE", text, new_file("--rows", "ROWS", ".csv", ".jsonl")))
-    add_options(rows, "--json", "--quiet", "--debug")
+    add_options(rows, "--rows", *SHOWN)
     return parser
 
 

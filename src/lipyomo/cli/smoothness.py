@@ -22,7 +22,7 @@ from lipyomo.cli.entries import (
     read_case,
     read_rows,
 )
-from lipyomo.cli.options import add_options
+from lipyomo.cli.options import KEPT, SHOWN, add_options
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.proving import check_provable, prove_constant, with_proof
 from lipyomo.cli.settings import check_kept
@@ -103,11 +103,7 @@ def run(words: Sequence[str]) -> int:
 def _parser() -> Parser:
     parser = Parser("lipyomo smoothness", ABOUT, EPILOG)
     add_entries(parser, everywhere=True)
-    add_options(parser, "--norm")
-    text = "also the least and the largest eigenvalue of Hessians: convex or not"
-    parser.add_argument("--eigenvalues", action="store_true", help=text)
-    add_options(parser, "--checkpoint", "--resume", "--overwrite")
-    add_options(parser, "--proof", "--json", "--quiet", "--debug")
+    add_options(parser, "--norm", "--eigenvalues", *KEPT, "--proof", *SHOWN)
     return parser
 
 

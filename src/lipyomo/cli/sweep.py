@@ -17,14 +17,13 @@ from lipyomo.analyses.sweeps import SweepRow, sweep
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.decimals import interval, up
 from lipyomo.base.errors import LipyomoError
-from lipyomo.base.quantities import read_number
 from lipyomo.base.system.rowfile import Row
-from lipyomo.cli.options import add_options, flag, value
+from lipyomo.cli.options import add_options
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.rows import RowsJob, rows_parser, show_facts, show_unusable
 from lipyomo.cli.settings import read_settings
 from lipyomo.cli.values import read_options
-from lipyomo.cli.words import UsageError, number_list, reader
+from lipyomo.cli.words import UsageError, number_list
 from lipyomo.methods.registry import get_method
 from lipyomo.problems.domains import AllSpace, Box
 from lipyomo.problems.norms import CrossOutput
@@ -88,13 +87,11 @@ def _parser() -> Parser:
         EPILOG,
         (60.0, "a ball"),
     )
-    radii = value("R,...", "radii of the balls", number_list(read_number), required=True)
-    add_options(parser, "--radius", **radii)
+    radii = {"metavar": "R,...", "help": "radii of the balls", "type": number_list}
+    add_options(parser, "--radius", required=True, **radii)
     inputs = parser.add_mutually_exclusive_group()
     add_options(inputs, "--norm", help="of balls and inputs (linf)")
-    text = "a (fair) metric of the inputs instead, by its dual ball"
-    metric = value("FILE", text, reader("values.read_dual_ball", "--metric"), dest="norm")
-    add_options(inputs, "--metric", **metric)
+    add_options(inputs, "--metric")
     add_options(
         parser, "--weights", help="balls and directions s are measured by |s / W| in the norm"
     )
@@ -102,7 +99,7 @@ def _parser() -> Parser:
     outputs = parser.add_mutually_exclusive_group()
     add_options(outputs, "--output-norm", help="as of the main job")
     add_options(outputs, "--functional", "--dual-ball")
-    add_options(outputs, "--margin-of-label", **flag("cross(i), i the row's (or predicted) class"))
+    add_options(outputs, "--margin-of-label")
     add_options(parser, "--method", "--option", "--gap", "--solver", "--seed")
     return parser
 

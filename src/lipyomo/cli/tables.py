@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from lipyomo.base.system.plain import plain
-from lipyomo.cli.options import add_options, flag
+from lipyomo.cli.options import add_options
 from lipyomo.cli.parser import Parser
 
 if TYPE_CHECKING:
@@ -25,8 +25,7 @@ def print_methods(words: Sequence[str]) -> int:
     parser = Parser("lipyomo methods", "Every method, with what it guarantees.")
     add_options(parser, "--debug")
     form = parser.add_mutually_exclusive_group()
-    add_options(form, "--json")
-    add_options(form, "--markdown", **flag("the table of the documentation"))
+    add_options(form, "--json", "--markdown")
     arguments = parser.parse_args(words)
     found = table()
     if arguments.markdown:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.pictures import new_figure
 from lipyomo.base.quantities import read_bytes
-from lipyomo.base.system.outputs import picture, shown
+from lipyomo.base.system import outputs
+from lipyomo.base.system.outputs import Kind, OutputError, check_output, picture, shown
 from lipyomo.cli.arrays import read_archive, read_inequalities, read_numbers
-from lipyomo.cli.words import UsageError, check_new, file_path
+from lipyomo.cli.words import UsageError, file_path
 from lipyomo.problems.norms import LinearOutput
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class QueryFile(NamedTuple):
     query: VnnLib
 
 
-def read_query_file(text: str) -> QueryFile:
+def read_query_file(text: str, _: str) -> QueryFile:
     """Read a VNN-LIB file."""
     from lipyomo.problems.domains.vnnlib import read_vnnlib
 
@@ -61,15 +62,15 @@ def read_query_file(text: str) -> QueryFile:
     return QueryFile(path, read_vnnlib(path))
 
 
-def read_fix(text: str) -> tuple[str, FloatArray]:
+def read_fix(text: str, option: str) -> tuple[str, FloatArray]:
     """Read ``NAME=VALUE``: a number, numbers with commas, or a ``.npy`` file in its shape."""
     name, equals, value = text.partition("=")
     if not (name and equals and value):
-        raise UsageError(f"--fix: '{text}' is not of the form NAME=VALUE")
-    return name, read_numbers(value, "--fix")
+        raise UsageError(f"{option}: '{text}' is not of the form NAME=VALUE")
+    return name, read_numbers(value, option)
 
 
-def read_named(text: str) -> tuple[str | None, Path]:
+def read_named(text: str, _: str) -> tuple[str | None, Path]:
     """Read ``NAME=FILE``, or a file alone."""
     name, equals, path = text.partition("=")
     if equals and re.fullmatch(r"[A-Za-z]\w*", name):
@@ -106,16 +107,34 @@ def _typed(name: str, text: str, default: object) -> Any:
     raise UsageError(f"--option: {name} must be {kind}, not '{text}'")
 
 
-def read_memory(text: str) -> int | None:
+def read_memory(text: str, option: str) -> int | None:
     """Read an amount of memory such as ``2GB`` in bytes; a plain number is in megabytes."""
     try:
         size = read_bytes(text if text.strip()[-1:].lower() == "b" else f"{text}MB")
     except ValueError as error:
-        raise UsageError(f"--memory-limit: {error}") from None
+        raise UsageError(f"{option}: {error}") from None
     return None if math.isinf(size) else int(size)
 
 
-def read_picture(text: str) -> Path:
+def read_output(text: str, option: str, kind: str, *endings: str) -> Path:
+    """Read the name of a file to write, and check before a long run that this is possible.
+
+    Parameters
+    ----------
+    text, option : str
+    kind : str
+        Name of the kind of file in `lipyomo.base.system.outputs`.
+    *endings : str
+        Allowed endings of the file's name.
+    """
+    path = Path(text)
+    if endings and path.suffix not in endings:
+        raise UsageError(f"{option}: {shown(text)} should end in {' or '.join(endings)}")
+    _check_new(option, text and path, getattr(outputs, kind))
+    return path
+
+
+def read_picture(text: str, option: str) -> Path:
     """Read the name of a picture, and check before a long run that it can be drawn.
 
     Raises
@@ -128,7 +147,14 @@ def read_picture(text: str) -> Path:
     path = Path(text)
     if path.suffix[1:].lower() not in new_figure(1.0, 1.0).canvas.get_supported_filetypes():
         raise UsageError(
-            f"--plot: {shown(path)} has no known format.  Remedy: end it in .png, .pdf or .svg"
+            f"{option}: {shown(path)} has no known format.  Remedy: end it in .png, .pdf or .svg"
         )
-    check_new("--plot", path, picture(path))
+    _check_new(option, path, picture(path))
     return path
+
+
+def _check_new(option: str, path: Any, kind: Kind) -> None:
+    try:
+        check_output(path, kind)
+    except OutputError as error:
+        raise UsageError(f"{option}: {error}") from None

@@ -19,11 +19,11 @@ from lipyomo.base.system.parallel import Workers
 from lipyomo.base.system.processes import PAUSE
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.interrupt import Leaving
-from lipyomo.cli.options import add_options, flag, value
+from lipyomo.cli.options import SHOWN, add_options
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.pde import residual_of
 from lipyomo.cli.source import network_given_by
-from lipyomo.cli.words import UsageError, file_path
+from lipyomo.cli.words import UsageError
 from lipyomo.formats.onnx import check_against_runtime, load
 from lipyomo.networks.derivatives.gradients import tilted_gradient
 from lipyomo.networks.digest import network_digest
@@ -110,23 +110,18 @@ def _parser() -> Parser:
         "Check a proof that 'lipyomo NET ... --proof FILE' wrote, without solving anything.",
         EPILOG,
     )
-    parser.add_argument("proof", metavar="PROOF", type=file_path, help="the proof file")
+    add_options(parser, "PROOF")
     add_options(parser, "NET", help="the ONNX file it is about")
-    add_options(parser, "--output-node", "--fix")
-    text = "of a proof of a difference: the other ONNX file"
-    add_options(parser, "--minus", **value("FILE", text, file_path))
-    text = "of a proof of 'lipyomo lyapunov': the ONNX file of the field"
-    made = parser.add_mutually_exclusive_group()
-    add_options(made, "--along", **value("FILE", text, file_path))
+    add_options(parser, "--output-node", "--fix", "--minus")
     text = "of a proof of 'lipyomo residual': the Python file, which is run"
-    add_options(made, "--pde", **value("FILE", text, file_path))
-    add_options(made, "--smoothness", **flag("of a proof of 'lipyomo smoothness'"))
+    made = parser.add_mutually_exclusive_group()
+    add_options(made, "--along")
+    add_options(made, "--pde", help=text)
+    add_options(made, "--smoothness")
     text = "with --smoothness: that of its outputs, such as 1,-1"
     add_options(parser, "--functional", help=text)
     add_options(parser, "--workers", default=1, help="processes that check cases (1)")
-    text = "check bounds of smooth networks in ball arithmetic too, about a hundred times slower"
-    add_options(parser, "--strict", **flag(text))
-    add_options(parser, "--json", "--quiet", "--debug")
+    add_options(parser, "--strict", *SHOWN)
     return parser
 
 

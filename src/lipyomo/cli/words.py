@@ -5,15 +5,10 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from lipyomo.base.errors import LipyomoError
 from lipyomo.base.quantities import read_number, read_seconds
-
-OUTPUTS = ("--checkpoint", "--plot", "--history", "--proof", "--rows")
-"""Options that name files to write."""
 
 RENAMED = {
     "--no-check": "--trust-solver",
@@ -21,36 +16,9 @@ RENAMED = {
 }
 """Names of options in 0.3, which still work, with a warning."""
 
-RARE = {
-    "--config", "--fix", "--weights", "--directions", "--dual-ball", "--metric", "--ball-norm",
-    "--part", "--vnnlib", "--formulation", "--bounds", "--option", "--solver", "--solvers-file",
-    "--cross-check", "--trust-solver", "--memory-limit", "--dask", "--checkpoint", "--resume",
-    "--overwrite", "--seed", "--upper-only", "--rational", "--history", "--prove-upper", "--debug",
-    "--tolerance", "--no-radii", "--jobs", "--strict", "--largest", "--help",
-}  # fmt: skip
-"""Options shown by ``--help-all`` only, so that ``--help`` fits on one screen."""
-
 
 class UsageError(LipyomoError):
     """An option of the command line is wrong."""
-
-
-def reader(place: str, *more: str) -> Callable[[str], Any]:
-    """Return the type of an option: a function of a module of `lipyomo.cli`, imported lazily.
-
-    Parameters
-    ----------
-    place : str
-        For example ``arrays.read_numbers``.
-    *more : str
-        Further arguments, after the text.
-    """
-
-    def read(text: str) -> Any:
-        module, _, name = place.partition(".")
-        return getattr(import_module(f"lipyomo.cli.{module}"), name)(text, *more)
-
-    return read
 
 
 def count(least: int) -> Callable[[str], int]:
@@ -69,39 +37,6 @@ def file_path(text: str) -> Path:
     if not text:
         raise argparse.ArgumentTypeError("the path is empty")
     return Path(text)
-
-
-def new_file(option: str, kind: str, *endings: str) -> Callable[[str], Path]:
-    """Return the type of options that name a file to write, checked before a long run.
-
-    Parameters
-    ----------
-    option : str
-    kind : str
-        Name of the kind of file in `lipyomo.base.system.outputs`.
-    *endings : str
-        Allowed endings of the file's name.
-    """
-
-    def read(text: str) -> Path:
-        outputs = import_module("lipyomo.base.system.outputs")
-        path = Path(text)
-        if endings and path.suffix not in endings:
-            shown = outputs.shown(text)
-            raise UsageError(f"{option}: {shown} should end in {' or '.join(endings)}")
-        check_new(option, text and path, getattr(outputs, kind))
-        return path
-
-    return read
-
-
-def check_new(option: str, path: Any, kind: Any) -> None:
-    """Raise `UsageError` unless an option may have a file of a kind written."""
-    outputs = import_module("lipyomo.base.system.outputs")
-    try:
-        outputs.check_output(path, kind)
-    except outputs.OutputError as error:
-        raise UsageError(f"{option}: {error}") from None
 
 
 def number(text: str) -> float:
@@ -138,16 +73,28 @@ def names_and_numbers(text: str) -> tuple[int | str, ...]:
     return tuple(int(part) if re.fullmatch(r"-?\d+", part) else part for part in names(text))
 
 
-def number_list(kind: Callable[[str], float]) -> Callable[[str], tuple[float, ...]]:
-    """Return the type of options that are numbers separated by commas."""
+def number_list(text: str) -> tuple[float, ...]:
+    """Read numbers separated by commas."""
+    try:
+        return tuple(read_number(part) for part in text.split(",") if part.strip())
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is not numbers such as 0,3") from None
 
-    def read(text: str) -> tuple[float, ...]:
-        try:
-            return tuple(kind(part) for part in text.split(",") if part.strip())
-        except ValueError:
-            raise argparse.ArgumentTypeError(f"'{text}' is not numbers such as 0,3") from None
 
-    return read
+def cell_counts(text: str) -> tuple[int, ...]:
+    """Read ``64x64``."""
+    if not re.fullmatch(r"0*[1-9]\d*(x0*[1-9]\d*)*", text):
+        raise argparse.ArgumentTypeError(f"'{text}' is not numbers of cells such as 64x64")
+    return tuple(map(int, text.split("x")))
+
+
+def shell_ends(text: str) -> tuple[float, float]:
+    """Read ``0.1,1``."""
+    try:
+        low, high = map(float, text.split(","))
+    except ValueError as error:
+        raise UsageError(f"--shell LOW,HIGH: two numbers, not '{text}'") from error
+    return low, high
 
 
 def values_of(words: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -183,24 +130,3 @@ def renamed(word: str, known: Collection[str], warn: Callable[[str], None]) -> s
         return word
     warn(f"{name} is now {new}; the old name goes with version 0.5")
     return new + equals + text
-
-
-def check_files(words: Sequence[str]) -> None:
-    """Refuse to write a file that another option reads or writes as well.
-
-    Raises
-    ------
-    UsageError
-        If there is such a file.
-    """
-    named = list(values_of(words))
-    if not any(option in OUTPUTS for option, _ in named):
-        return
-    outputs = import_module("lipyomo.base.system.outputs")
-    for place, (option, path) in enumerate(named):
-        for other, text in named[:place] + named[place + 1 :] if option in OUTPUTS else []:
-            if any(outputs.same_file(path, part) for part in {text, *text.split(",")} if part):
-                use = f"written, as {other}," if other in OUTPUTS else "read"
-                raise UsageError(
-                    f"{option}: {outputs.shown(path)} is {use} as well.  Remedy: give another name"
-                )
