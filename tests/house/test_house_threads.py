@@ -55,9 +55,7 @@ EXEMPT = {
         "square", "lie_network", "smoothness_problem",
     },
     "does it where it works": {
-        "solve",  # once its clock runs
         "compare",  # in processes of its own
-        "sweep",  # row by row: Sweep.__next__
         "add_network", "rebuild",  # block by block: FormulationBlockData._write
     },
 }  # fmt: skip

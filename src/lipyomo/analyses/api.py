@@ -12,7 +12,6 @@ from typing import Any, Unpack
 from lipyomo.base.arguments import instance, warn_caller
 from lipyomo.base.errors import MethodError, ProblemError
 from lipyomo.base.system.parallel import check_scheduler
-from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.methods.registry import run_method
 from lipyomo.networks.network import check_two_slopes
 from lipyomo.problems.problem import LipschitzProblem
@@ -69,12 +68,6 @@ def solve(
     chosen = chosen_settings(settings, changes)
     if chosen.started is None:
         chosen = replace(chosen, started=began)
-    return _solved(problem, method, chosen)
-
-
-@with_one_blas_thread
-def _solved(problem: LipschitzProblem, method: str, chosen: Settings) -> Result:
-    """Run a method, add remarks on unused settings, and print progress if asked for."""
     if chosen.rational:
         remedy = "leave it out; lower ends of others are enclosed in ball arithmetic in any case"
         check_two_slopes(problem.network, "rational", remedy, MethodError)

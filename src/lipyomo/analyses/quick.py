@@ -14,7 +14,6 @@ import numpy.typing as npt
 from lipyomo.analyses.questions.several import solve_largest
 from lipyomo.base.arguments import brief, instance, one_of, real_numbers
 from lipyomo.base.errors import ProblemError
-from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Box, Domain, ball
 from lipyomo.problems.domains.vnnlib import read_vnnlib
@@ -35,7 +34,6 @@ class LipschitzKeywords(ProblemKeywords, SettingsKeywords, total=False):
 
 
 @takes(LipschitzKeywords)
-@with_one_blas_thread
 def lipschitz(
     network: Any,
     box: Sequence[Side] | Domain | None = None,

@@ -32,6 +32,7 @@ from lipyomo.base.clock import Clock
 from lipyomo.base.errors import MethodError, UnknownKeyword, nearest_name
 from lipyomo.base.kept import Kept
 from lipyomo.base.system.parallel import Workers
+from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.problems.result import ProgressCallback
 
 Formulation = Literal["auto", "adjoint", "tangent"]
@@ -261,7 +262,9 @@ def changed(kind: type[Chosen], given: Chosen | None, keywords: Mapping[str, Any
 
 
 def takes(table: type) -> Callable[[Callable[Taken, Value]], Callable[Taken, Value]]:
-    """Decorate a function with ``**keywords`` to check and document them by a table.
+    """Decorate a question with ``**keywords`` to check and document them by a table.
+
+    It runs with one BLAS thread.
 
     Keywords that are neither its own nor in the table raise `UnknownKeyword` with the nearest name.
     The table is listed in the docstring at the parameter with two stars.
@@ -274,6 +277,7 @@ def takes(table: type) -> Callable[[Callable[Taken, Value]], Callable[Taken, Val
         parameters = signature(question).parameters.values()
         own = [each.name for each in parameters if each.kind != Parameter.VAR_KEYWORD]
 
+        @with_one_blas_thread
         @wraps(question)
         def checked(*args: Taken.args, **kwargs: Taken.kwargs) -> Value:
             unknown = sorted(set(kwargs).difference(own, table.__annotations__))

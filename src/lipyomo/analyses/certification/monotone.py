@@ -45,7 +45,6 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.errors import LipyomoError
 from lipyomo.base.numerics.exact import exact
-from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.methods.registry import bounding_methods
 from lipyomo.networks.naming import by_name, called
 from lipyomo.networks.network import Network, check_network
@@ -183,7 +182,6 @@ class MonotoneSettings(Work):
 
 
 @takes(MonotoneKeywords)
-@with_one_blas_thread
 def check_monotone(
     network: Any,
     inputs: Any,

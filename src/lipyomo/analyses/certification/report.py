@@ -34,7 +34,6 @@ from lipyomo.analyses.quick import read_network
 from lipyomo.base.arguments import positive, real_numbers
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import LipyomoError
-from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.methods.registry import bounding_methods, get_method, use_smooth_methods
 from lipyomo.networks.network import check_two_slopes
 from lipyomo.problems.norms import OutputNorm
@@ -136,7 +135,6 @@ class RobustnessReport(Report):
 
 
 @takes(PointKeywords)
-@with_one_blas_thread
 def certify_robustness(
     network: Any,
     inputs: Any,

@@ -25,7 +25,6 @@ from lipyomo.base.clock import Clock
 from lipyomo.base.errors import MethodError
 from lipyomo.base.system.outputs import OutputError
 from lipyomo.base.system.parallel import Workers
-from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.problems.domains import Box
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Progress, Status
@@ -33,7 +32,6 @@ from lipyomo.problems.settings import changed, takes
 
 
 @takes(MapKeywords)
-@with_one_blas_thread
 def refine_cells(
     problem: LipschitzProblem,
     cells: Cells | Iterable[Box] | npt.ArrayLike | str | PathLike[str] | int | tuple[int, ...],

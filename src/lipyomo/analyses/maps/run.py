@@ -24,7 +24,6 @@ from lipyomo.base.arrays import IntArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.errors import MethodError, ProblemError
 from lipyomo.base.system.parallel import Workers
-from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.problems.domains import Box
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Progress, ProgressCallback, Status
@@ -83,7 +82,6 @@ class MapSettings(Work):
 
 
 @takes(MapKeywords)
-@with_one_blas_thread
 def map_cells(
     problem: LipschitzProblem,
     cells: Cells | Iterable[Box] | npt.ArrayLike | str | PathLike[str] | int | tuple[int, ...],

@@ -27,7 +27,6 @@ from lipyomo.base.clock import Clock
 from lipyomo.base.digest import array_digest
 from lipyomo.base.errors import ProblemError
 from lipyomo.base.numerics.rounding import gamma
-from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.networks.combined import affine_after, compose, parallel
 from lipyomo.networks.derivatives.gradients import jacobian
 from lipyomo.networks.derivatives.products import product
@@ -46,7 +45,6 @@ SKEWED = 1e-3
 
 
 @takes(SettingsKeywords)
-@with_one_blas_thread
 def contraction(
     f: Network,
     domain: Domain,

@@ -15,7 +15,6 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.errors import ProblemError
 from lipyomo.base.system.plain import finite
-from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.networks.derivatives.gradients import tilted_gradient
 from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Domain
@@ -88,7 +87,6 @@ def _decided(least: tuple[float, float]) -> bool | None:
 
 
 @takes(SettingsKeywords)
-@with_one_blas_thread
 def smoothness(
     network: Network,
     domain: Domain,
@@ -196,7 +194,6 @@ def _problem(
 
 
 @takes(SettingsKeywords)
-@with_one_blas_thread
 def curvature(
     network: Network,
     domain: Domain,

@@ -79,7 +79,6 @@ class JacobianRanges:
 
 
 @takes(SettingsKeywords)
-@with_one_blas_thread
 def derivative_range(
     problem: LipschitzProblem,
     functional: npt.ArrayLike | None = None,
@@ -144,7 +143,6 @@ def derivative_range(
 
 
 @takes(SettingsKeywords)
-@with_one_blas_thread
 def jacobian_ranges(
     problem: LipschitzProblem, settings: Settings | None = None, **changes: Unpack[SettingsKeywords]
 ) -> JacobianRanges:

@@ -14,7 +14,6 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.errors import NormError, ProblemError
 from lipyomo.base.system.plain import plain
-from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.ranges import Range, tolerance_of
 from lipyomo.problems.result import Status
@@ -69,7 +68,6 @@ class LargestValue:
 
 
 @takes(SettingsKeywords)
-@with_one_blas_thread
 def largest_value(
     problem: LipschitzProblem | Sequence[LipschitzProblem],
     settings: Settings | None = None,

@@ -15,7 +15,6 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.digest import array_digest
 from lipyomo.base.errors import ProblemError
-from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.networks.digest import network_digest
 from lipyomo.networks.network import Layer, Network
 from lipyomo.problems.domains import Domain
@@ -30,7 +29,6 @@ from lipyomo.search.spaces.boxes.pipeline import BoxPipeline
 
 
 @takes(SettingsKeywords)
-@with_one_blas_thread
 def lie_derivative(
     V: Network,
     g: Network | Sequence[Any],

@@ -25,7 +25,6 @@ from lipyomo.base.arguments import instance
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.errors import ProblemError
-from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.networks.digest import network_digest
 from lipyomo.networks.network import Network, check_network
 from lipyomo.problems.domains.query import Query, read_query
@@ -96,7 +95,6 @@ class PropertyAnswer:
 
 
 @takes(SettingsKeywords)
-@with_one_blas_thread
 def check_property(
     networks: Network | Mapping[str, Network],
     query: str | os.PathLike[str] | Query,

@@ -19,7 +19,6 @@ from lipyomo.analyses.api import question_settings
 from lipyomo.analyses.questions.largest import LargestValue, largest_of
 from lipyomo.analyses.questions.values import value_range
 from lipyomo.base.arrays import FloatArray
-from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.networks.quantised import QuantisedNetwork
 from lipyomo.primal.regions.ball_arithmetic import PRECISION, around_ball, units_along
 from lipyomo.problems.domains import Domain
@@ -48,7 +47,6 @@ def domain_with_errors(quantised: QuantisedNetwork, domain: Domain) -> Domain:
 
 
 @takes(SettingsKeywords)
-@with_one_blas_thread
 def quantised_range(
     quantised: QuantisedNetwork,
     domain: Domain,

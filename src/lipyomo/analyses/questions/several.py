@@ -12,7 +12,6 @@ from lipyomo.base.clock import Clock
 from lipyomo.base.errors import ProblemError
 from lipyomo.base.kept import Kept
 from lipyomo.base.numerics.rounding import close_enough
-from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.methods.bnb import owner_of
 from lipyomo.methods.registry import was_interrupted
 from lipyomo.problems.problem import LipschitzProblem
@@ -43,7 +42,6 @@ def shared(settings: Settings, clock: Clock, left: int, kept: Kept | None = None
 
 
 @takes(SettingsKeywords)
-@with_one_blas_thread
 def solve_largest(
     problems: Sequence[LipschitzProblem],
     method: str = "auto",

@@ -17,7 +17,6 @@ from lipyomo.base.clock import Clock
 from lipyomo.base.digest import array_digest
 from lipyomo.base.kept import Kept
 from lipyomo.base.numerics.rounding import gamma
-from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.networks.digest import network_digest
 from lipyomo.networks.network import Layer, Network
 from lipyomo.primal.regions.value import value_at
@@ -40,7 +39,6 @@ from lipyomo.search.objectives.params import PARAMS
 
 
 @takes(SettingsKeywords)
-@with_one_blas_thread
 def value_range(
     network: Network,
     domain: Domain,
