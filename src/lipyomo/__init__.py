@@ -30,11 +30,10 @@ if TYPE_CHECKING:
         derivative_range,
         jacobian_ranges,
     )
-    from lipyomo.analyses.questions.largest import LargestValue, largest_value
     from lipyomo.analyses.questions.lie import lie_derivative
     from lipyomo.analyses.questions.properties import PropertyAnswer, Verdict, check_property
     from lipyomo.analyses.questions.quantised import quantised_range
-    from lipyomo.analyses.questions.several import solve_largest
+    from lipyomo.analyses.questions.several import LargestValue, largest_value, solve_largest
     from lipyomo.analyses.questions.values import value_range
     from lipyomo.analyses.quick import lipschitz
     from lipyomo.analyses.sweeps import SweepRow, sweep
@@ -71,10 +70,9 @@ _NAMES = {
     ".analyses.questions.contraction": ("contraction",),
     ".analyses.questions.curvature": ("Curvature", "curvature", "smoothness", "smoothness_problem"),
     ".analyses.questions.derivatives": ("JacobianRanges", "derivative_range", "jacobian_ranges"),
-    ".analyses.questions.largest": ("LargestValue", "largest_value"),
     ".analyses.questions.properties": ("PropertyAnswer", "Verdict", "check_property"),
     ".analyses.questions.quantised": ("quantised_range",),
-    ".analyses.questions.several": ("solve_largest",),
+    ".analyses.questions.several": ("LargestValue", "largest_value", "solve_largest"),
     ".analyses.quick": ("lipschitz",),
     ".problems.result": ("Result", "Status", "Guarantee", "Progress", "Witness"),
     ".problems.settings": ("Settings",),

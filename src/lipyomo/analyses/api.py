@@ -10,10 +10,14 @@ from dataclasses import replace
 from typing import Any, Unpack
 
 from lipyomo.base.arguments import instance, warn_caller
+from lipyomo.base.digest import array_digest
 from lipyomo.base.errors import MethodError, ProblemError
 from lipyomo.base.system.parallel import check_scheduler
 from lipyomo.methods.registry import run_method
-from lipyomo.networks.network import check_two_slopes
+from lipyomo.networks.digest import network_digest
+from lipyomo.networks.network import Network, check_two_slopes
+from lipyomo.problems.domains import Domain
+from lipyomo.problems.domains.base import domain_digest
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Progress, Result
 from lipyomo.problems.settings import Settings, SettingsKeywords, changed, takes
@@ -127,6 +131,21 @@ def question_settings(
     if idle and not solves:
         warn_caller(f"not used by this question: {', '.join(idle)}", UserWarning)
     return replace(_telling(chosen), verbose=False) if chosen.verbose else chosen
+
+
+def digests(**parts: Any) -> dict[str, str]:
+    """Return digests of the parts of a question: networks, domains, arrays, texts, or tuples."""
+
+    def of(part: Any) -> str:
+        if isinstance(part, tuple):
+            return " ".join(map(of, part))
+        if isinstance(part, Network):
+            return network_digest(part)
+        if isinstance(part, Domain):
+            return domain_digest(part)
+        return part if isinstance(part, str) else array_digest(part)
+
+    return {name: of(part) for name, part in parts.items()}
 
 
 def without_methods(settings: Settings, keeps: bool = False) -> Settings:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 
-from lipyomo.analyses.api import chosen_settings
+from lipyomo.analyses.api import chosen_settings, digests
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.decimals import interval, seconds
-from lipyomo.base.digest import array_digest
 from lipyomo.base.system.memory import limit_memory
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.interrupt import Interruption, Leaving
@@ -24,10 +24,8 @@ from lipyomo.cli.problems import read_domain
 from lipyomo.cli.source import LEAST, NamedNetwork, network_given_by
 from lipyomo.cli.streams import answer_only, warn
 from lipyomo.cli.words import UsageError
-from lipyomo.networks.digest import network_digest
 from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Domain
-from lipyomo.problems.domains.base import domain_digest
 from lipyomo.problems.norms import read_functional
 from lipyomo.problems.ranges import Range
 from lipyomo.problems.result import ProgressCallback
@@ -160,16 +158,8 @@ def kept_states(
     CheckpointError, OutputError
         If the file cannot be used.
     """
-
-    def owner() -> dict[str, str]:
-        return {
-            "network": network_digest(network),
-            "domain": domain_digest(domain),
-            "row": array_digest(rows),
-            "question": " ".join(further),
-        }
-
-    with checkpoint_of(Settings(**_kept(arguments)), owner) as file:
+    asked = {"network": network, "domain": domain, "row": rows, "question": " ".join(further)}
+    with checkpoint_of(Settings(**_kept(arguments)), partial(digests, **asked)) as file:
         yield file
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lipyomo.analyses.api import choose_method, without_methods
-from lipyomo.analyses.questions.several import solve_largest
+from lipyomo.analyses.questions.several import largest_value, solve_largest
 from lipyomo.base.clock import Clock
 from lipyomo.base.errors import ImportNote, NormError, ProblemError
 from lipyomo.base.system.imports import importing
@@ -222,9 +222,6 @@ def _with_largest(
 
     After Ctrl-C only a rough bound is computed.
     """
-    with importing():
-        from lipyomo.analyses.questions.largest import largest_value
-
     with answer_only(), Interruption() as interruption, live_line(arguments.quiet) as tracker:
 
         def stop() -> bool:

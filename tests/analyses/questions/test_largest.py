@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 import lipyomo
 from lipyomo import Box, LipschitzProblem, Network, networks
 from lipyomo.analyses.questions import values
-from lipyomo.analyses.questions.largest import LargestValue, largest_value
+from lipyomo.analyses.questions.several import LargestValue, largest_value
 from lipyomo.base.clock import Clock
 from lipyomo.base.errors import LipyomoError, NormError
 from lipyomo.problems.ranges import Range

@@ -15,7 +15,7 @@ from lipyomo.analyses.maps.cells import Cells
 from lipyomo.analyses.maps.ends import Ends, Narrowing, Slices
 from lipyomo.analyses.maps.smooth import BoxSteps, narrowed_cells
 from lipyomo.analyses.maps.stages import Bounding, Job, Searched, Searching
-from lipyomo.analyses.questions.largest import largest_value
+from lipyomo.analyses.questions.several import largest_value
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.system.memory import BATCH

@@ -13,27 +13,25 @@ rounding of coefficients.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.analyses.api import question_settings, solve
-from lipyomo.analyses.questions.eigenvalues import eigenvalues
+from lipyomo.analyses.api import digests, question_settings, solve
+from lipyomo.analyses.questions.curvature import eigenvalues
 from lipyomo.analyses.questions.several import shared
 from lipyomo.base.arguments import real_numbers
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
-from lipyomo.base.digest import array_digest
 from lipyomo.base.errors import ProblemError
 from lipyomo.base.numerics.rounding import gamma
 from lipyomo.networks.combined import affine_after, compose, parallel
 from lipyomo.networks.derivatives.gradients import jacobian
 from lipyomo.networks.derivatives.products import product
-from lipyomo.networks.digest import network_digest
 from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Box, Domain
-from lipyomo.problems.domains.base import domain_digest
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.ranges import Range, check_parts
 from lipyomo.problems.result import Point
@@ -99,14 +97,7 @@ def contraction(
         raise ProblemError("the domain must be a box.  Remedy: give a Box")
     P = np.eye(d) if metric is None else _metric(metric, d)
 
-    def owner() -> dict[str, str]:
-        return {
-            "network": network_digest(f),
-            "domain": domain_digest(domain),
-            "metric": array_digest(P),
-        }
-
-    with checkpoint_of(settings, owner) as file:
+    with checkpoint_of(settings, partial(digests, network=f, domain=domain, metric=P)) as file:
         found = _in_metric(f, domain, P, metric is None, settings, file)
     return replace(found, unwritten=file.trouble)
 

@@ -1,32 +1,46 @@
-"""Smoothness constants (Lipschitz constants of gradients), and the eigenvalues of Hessians."""
+"""Smoothness constants (Lipschitz constants of gradients), and the eigenvalues of Hessians.
+
+The extreme eigenvalues of symmetric matrices H(x) are found by suprema of spectral norms.  The
+largest absolute value c of an eigenvalue is the supremum of ``|H(x)|_2``, attained by the largest
+or the least eigenvalue.  The other one follows from the supremum of ``|H(x) - c|_2`` or of
+``|H(x) + c|_2``, whose matrices have eigenvalues of only one sign.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.analyses.api import chosen_settings, question_settings
-from lipyomo.analyses.questions.eigenvalues import eigenvalues
-from lipyomo.analyses.questions.several import solve_largest
-from lipyomo.base.arrays import FloatArray
+from lipyomo.analyses.api import chosen_settings, question_settings, solve
+from lipyomo.analyses.questions.several import shared, solve_largest
+from lipyomo.base.arrays import FloatArray, IntArray, lengths
 from lipyomo.base.clock import Clock
 from lipyomo.base.errors import ProblemError
-from lipyomo.base.system.plain import finite
+from lipyomo.methods.bnb import owner_of
+from lipyomo.methods.registry import was_interrupted
 from lipyomo.networks.derivatives.gradients import tilted_gradient
 from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.norms import DUAL
 from lipyomo.problems.problem import LipschitzProblem
-from lipyomo.problems.ranges import check_fit, chosen_functional
+from lipyomo.problems.ranges import Range, check_fit, chosen_functional
 from lipyomo.problems.result import Point, Result, Status
 from lipyomo.problems.settings import Settings, SettingsKeywords, takes
+from lipyomo.search.engine.checkpoint import checkpoint_of
+
+ALIKE = 1e-4
+"""Largest distance of unit vectors u and v at which ``u . H v`` counts as an eigenvalue."""
+
+ROUNDING = 2.0**-50
+"""Rounding error of sums of a few numbers, relative to their sizes."""
 
 
-@dataclass(frozen=True)
-class Curvature:
+@dataclass(frozen=True, eq=False)
+class Curvature(Range):
     """The least and the largest eigenvalue of a Hessian over a domain.
 
     Attributes
@@ -43,13 +57,15 @@ class Curvature:
         Why the checkpoint could not be written; empty if it could, or if there is none.
     """
 
-    least: tuple[float, float]
-    largest: tuple[float, float]
-    witnesses: tuple[Point | None, Point | None]
-    status: Status
-    seconds: float
-    nodes: int
-    unwritten: str = ""
+    @property
+    def least(self) -> tuple[float, float]:
+        """Interval of the least eigenvalue."""
+        return self.low
+
+    @property
+    def largest(self) -> tuple[float, float]:
+        """Interval of the largest eigenvalue."""
+        return self.high
 
     @property
     def is_exact(self) -> bool:
@@ -69,16 +85,9 @@ class Curvature:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; infinite ends are None."""
-        return {
-            "least": [finite(end) for end in self.least],
-            "largest": [finite(end) for end in self.largest],
-            "convex": self.convex,
-            "concave": self.concave,
-            "witnesses": [None if at is None else at.to_dict() for at in self.witnesses],
-            "status": str(self.status),
-            "seconds": self.seconds,
-            "nodes": self.nodes,
-        }
+        found = super().to_dict()
+        ends = {"least": found.pop("low"), "largest": found.pop("high")}
+        return {**ends, "convex": self.convex, "concave": self.concave, **found}
 
 
 def _decided(least: tuple[float, float]) -> bool | None:
@@ -241,12 +250,126 @@ def curvature(
     found = eigenvalues(
         lambda tilt: _problem(network, domain, "l2", row, tilt), moving, settings, clock
     )
-    return Curvature(
-        found.low,
-        found.high,
-        found.witnesses,
-        found.status,
-        found.seconds,
-        found.nodes,
-        found.unwritten,
+    return Curvature(**vars(found))
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """Bounds of eigenvalues of H from the supremum of ``|H(x) + tilt|_2``.
+
+    Attributes
+    ----------
+    found : Result
+    floor, ceiling : float
+        Lower and upper bound of all eigenvalues.
+    least, largest : float
+        At the witness there is an eigenvalue of at most `least`, and one of at least `largest`;
+        infinite without a witness.
+    has_least, has_largest : bool
+        Whether the value that the search attains is the least, or the largest, eigenvalue.
+    """
+
+    found: Result
+    floor: float
+    ceiling: float
+    least: float
+    largest: float
+    has_least: bool
+    has_largest: bool
+
+    @classmethod
+    def of(cls, found: Result, tilt: float, along: IntArray) -> _Search:
+        """Derive the bounds from a result; `along` are the witness's entries for H's columns.
+
+        With unit vectors u and v, ``4 u . M v = (u + v) . M (u + v) - (u - v) . M (u - v)``.  If
+        ``b = u . M v - |M| |u - v|**2 / 4`` is positive, then M has an eigenvalue of b or more.
+        """
+        size, witness = found.upper, found.witness
+        off = ROUNDING * (size + abs(tilt))
+        floor, ceiling = -size - tilt - off, size - tilt + off
+        if not size:
+            return cls(found, 0.0, 0.0, 0.0, 0.0, True, True)
+        if witness is None:
+            return cls(found, floor, ceiling, np.inf, -np.inf, False, False)
+        u, v = witness.functional, witness.direction[along]
+        u, v = (w / lengths(w) if w.any() else w for w in (u, v))
+        apart, across = float(lengths(u - v)), float(lengths(u + v))
+        minus = found.lower - size * across**2 / 4.0
+        plus = found.lower - size * apart**2 / 4.0
+        least = -minus - tilt + off if minus > 0 else np.inf
+        largest = plus - tilt - off if plus > 0 else -np.inf
+        return cls(found, floor, ceiling, least, largest, across <= ALIKE, apart <= ALIKE)
+
+    @property
+    def point(self) -> Point | None:
+        """The point of the witness, if there is one."""
+        witness = self.found.witness
+        return None if witness is None else Point(witness.x, rest=witness.rest)
+
+
+def eigenvalues(
+    tilted: Callable[[float], LipschitzProblem],
+    along: IntArray,
+    settings: Settings,
+    clock: Clock,
+) -> Range:
+    """Bound the ends of the spectrum of H(x) over a domain, by two or three searches.
+
+    Parameters
+    ----------
+    tilted : callable
+        Maps a number t to the problem whose constant is the supremum of ``|H(x) + t|_2``.
+    along : ndarray of int, shape (m,)
+        The inputs that correspond to the columns of H.
+    settings : Settings
+    clock : Clock
+        The first search gets a third of the time.
+
+    Returns
+    -------
+    Range
+        ``low`` is the interval of the least eigenvalue, ``high`` that of the largest.
+
+    Raises
+    ------
+    ProblemError
+        If no bound is finite.
+    """
+
+    def search(tilt: float, left: int) -> _Search:
+        own = shared(settings, clock, left, file.part(f"tilted by {tilt!r}"))
+        if tilt:  # intervals of tilted matrices would mislead users
+            own = replace(own, progress=None)
+        found = solve(tilted(tilt), "auto", own)
+        if was_interrupted(found):
+            clock.stop()
+        return _Search.of(found, tilt, along)
+
+    with checkpoint_of(settings, lambda: owner_of(tilted(0.0))) as file:
+        plain = search(0.0, 3)
+        size = plain.found.upper
+        if not np.isfinite(size):
+            raise ProblemError(
+                "no finite bound of the eigenvalues was found in time.  Remedy: more time, or a "
+                "smaller domain"
+            )
+        exact = plain.found.status is Status.EXACT
+        tilts = [] if exact and plain.has_least else [-size]
+        tilts += [] if exact and plain.has_largest else [size]
+        further = [search(tilt, len(tilts) - k) for k, tilt in enumerate(tilts)]
+        searches = [plain, *further]
+    low = min(searches, key=lambda one: one.least)
+    high = max(searches, key=lambda one: one.largest)
+    states = [one.found.status for one in (searches if len(further) < 2 else further)]
+    return Range(
+        (max(one.floor for one in searches), low.least),
+        (high.largest, min(one.ceiling for one in searches)),
+        (
+            low.point if np.isfinite(low.least) else None,
+            high.point if np.isfinite(high.largest) else None,
+        ),
+        next((state for state in states if state is not Status.EXACT), Status.EXACT),
+        clock.seconds,
+        sum(one.found.nodes or 0 for one in searches),
+        file.trouble,
     )

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from lipyomo.analyses.api import question_settings, without_methods
+from lipyomo.analyses.api import digests, question_settings, without_methods
 from lipyomo.analyses.questions.entries import EntrySearch
 from lipyomo.base.arguments import instance, real_numbers
 from lipyomo.base.arrays import FloatArray, Matrix, dense
 from lipyomo.base.clock import Clock
 from lipyomo.base.decimals import seconds
-from lipyomo.base.digest import array_digest
 from lipyomo.base.errors import ProblemError
 from lipyomo.base.system.threads import with_one_blas_thread
-from lipyomo.networks.digest import network_digest
 from lipyomo.networks.naming import Names, some
-from lipyomo.problems.domains.base import domain_digest
 from lipyomo.problems.norms import ONE_BY_ONE
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.ranges import Range, chosen_functional, why_open
@@ -182,15 +180,8 @@ def ranges_along(problem: LipschitzProblem, rows: FloatArray, settings: Settings
     entries: list[tuple[Range, ...]] = []
     nodes = 0
 
-    def owner() -> dict[str, str]:
-        return {
-            "network": network_digest(problem.network),
-            "domain": domain_digest(problem.domain),
-            "directions": array_digest(dense(steps)),
-            "functional": array_digest(rows),
-        }
-
-    with checkpoint_of(settings, owner) as file:
+    asked = {"network": problem.network, "domain": problem.domain, "functional": rows}
+    with checkpoint_of(settings, partial(digests, **asked, directions=dense(steps))) as file:
         for start in range(0, count, size):
             part = rows[start : start + size]
             within = clock.within(clock.left * len(part) / (count - start))

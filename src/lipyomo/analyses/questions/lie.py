@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.analyses.api import question_settings
+from lipyomo.analyses.api import digests, question_settings
 from lipyomo.analyses.questions.values import both_ends
 from lipyomo.base.arguments import instance, real_numbers
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
-from lipyomo.base.digest import array_digest
 from lipyomo.base.errors import ProblemError
-from lipyomo.networks.digest import network_digest
 from lipyomo.networks.network import Layer, Network
 from lipyomo.problems.domains import Domain
-from lipyomo.problems.domains.base import domain_digest
 from lipyomo.problems.magnitudes import check_magnitudes
 from lipyomo.problems.ranges import Range, check_parts, chosen_functional
 from lipyomo.problems.reductions.confine import confined
@@ -106,15 +104,8 @@ def lie_derivative(
         question = ShellQuestion(*common, field=field, level=row, shell=ends)
         return BoxPipeline(Shell(question), settings.seed)
 
-    def owner() -> dict[str, str]:
-        return {
-            "V": f"{network_digest(V)} {array_digest(row)}",
-            "field": network_digest(field),
-            "domain": domain_digest(domain),
-            "shell": array_digest([] if ends is None else ends),
-        }
-
-    found = both_ends(pipeline, settings, clock, owner)
+    asked = partial(digests, V=(V, row), field=field, domain=domain, shell=ends or [])
+    found = both_ends(pipeline, settings, clock, asked)
     if ends is not None and not np.isfinite([found.high[1], found.low[0]]).any():
         raise ProblemError(
             f"no point of the domain was found at which V is between {ends[0]:g} and {ends[1]:g}.  "

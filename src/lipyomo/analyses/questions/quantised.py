@@ -16,7 +16,7 @@ import numpy.typing as npt
 from flint import arb, ctx
 
 from lipyomo.analyses.api import question_settings
-from lipyomo.analyses.questions.largest import LargestValue, largest_of
+from lipyomo.analyses.questions.several import LargestValue, largest_of
 from lipyomo.analyses.questions.values import value_range
 from lipyomo.base.arrays import FloatArray
 from lipyomo.networks.quantised import QuantisedNetwork

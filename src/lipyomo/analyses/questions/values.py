@@ -5,23 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.analyses.api import question_settings
+from lipyomo.analyses.api import digests, question_settings
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
-from lipyomo.base.digest import array_digest
 from lipyomo.base.kept import Kept
 from lipyomo.base.numerics.rounding import gamma
-from lipyomo.networks.digest import network_digest
 from lipyomo.networks.network import Layer, Network
 from lipyomo.primal.regions.value import value_at
 from lipyomo.problems.domains import Domain
-from lipyomo.problems.domains.base import domain_digest
 from lipyomo.problems.magnitudes import check_magnitudes
 from lipyomo.problems.ranges import Range, check_parts, chosen_functional
 from lipyomo.problems.reductions.confine import confined
@@ -86,7 +83,10 @@ def value_range(
         return Range(value, value, (center, center), Status.EXACT, clock.seconds)
     if clock.expired and settings.checkpoint is None and not ready.question().is_quick:
         return ready.at_once(clock)
-    found = both_ends(ready.pipeline, settings, clock, ready.owner)
+    asked = partial(
+        digests, network=ready.reduced.network, domain=ready.domain, functional=ready.row
+    )
+    found = both_ends(ready.pipeline, settings, clock, asked)
     low, high = found.witnesses
     return replace(found, witnesses=(ready.lifted(low), ready.lifted(high)))
 
@@ -242,14 +242,6 @@ class _Ready:
         """Make the pipeline that finds the largest of the values times `sign`, down to `enough`."""
         search = value_in_boxes if boxes else kind_of(self.reduced.network).largest_value
         return search(self.question(sign, enough), self.seed)
-
-    def owner(self) -> dict[str, str]:
-        """Return digests of the parts of the question."""
-        return {
-            "network": network_digest(self.reduced.network),
-            "domain": domain_digest(self.domain),
-            "functional": array_digest(self.row),
-        }
 
     def lifted(self, at: Point | None) -> Point | None:
         """Return the corresponding input of the original network."""
