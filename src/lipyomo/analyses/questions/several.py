@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 from lipyomo.analyses.api import chosen_settings, question_settings, solve
-from lipyomo.analyses.questions.values import value_range
 from lipyomo.base.arguments import instance
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
@@ -235,6 +234,8 @@ def largest_value(
         instance(one, LipschitzProblem, "a problem", ProblemError, remedy)
     if not problems:
         raise ProblemError("there is no problem.  Remedy: give one or more")
+
+    from lipyomo.analyses.questions.values import value_range  # fifty modules needed only here
 
     def ranged(one: LipschitzProblem, row: FloatArray, own: Settings) -> Range:
         return value_range(one.network, one.domain, row, own)
