@@ -7,9 +7,8 @@ import pytest
 
 import lipyomo
 from lipyomo import Box, LipschitzProblem
-from lipyomo.analyses.maps.entries import Excess, KnownEntries, bound_entries
-from lipyomo.analyses.maps.params import PARAMS
-from lipyomo.analyses.maps.relu import divided
+from lipyomo.analyses.maps.measure import Excess, KnownEntries
+from lipyomo.analyses.maps.relu import bound_entries, divided
 from lipyomo.base.clock import Clock
 from networks import mixed_network, random_network
 from oracle import regions
@@ -33,8 +32,7 @@ def test_no_entry_exceeds_what_is_known_by_more(seed: int, effort: int) -> None:
 
     measure = Excess(problem, np.eye(2), look(np.zeros((0, 2))), 0.4)
     ends = divided(box.lower, box.upper, 4)
-    params = PARAMS._replace(effort=effort)
-    excess, boxes = bound_entries(measure, *ends, Clock(), look, params)
+    excess, boxes = bound_entries(measure, *ends, Clock(), look, effort)
     assert boxes >= len(ends[0])
     assert (truth.max(axis=0) <= attained[1] + excess * tolerance + 1e-12).all()
     assert (-truth.min(axis=0) <= attained[0] + excess * tolerance + 1e-12).all()

@@ -10,12 +10,11 @@ from lipyomo import Box, LipschitzProblem, map_cells
 from lipyomo.analyses.maps import measure, relu, smooth, values
 from lipyomo.analyses.maps.cells import grid
 from lipyomo.analyses.maps.ends import Slices
-from lipyomo.analyses.maps.params import PARAMS
 from lipyomo.analyses.maps.refine import refine_cells
 from lipyomo.analyses.maps.relu import PatternCells
 from lipyomo.analyses.maps.smooth import SmoothCells
-from lipyomo.analyses.maps.stages import BoundingConstants, Job
-from lipyomo.analyses.maps.values import BoundingValues
+from lipyomo.analyses.maps.stages import EFFORT, Constants, Job
+from lipyomo.analyses.maps.values import Values
 from lipyomo.base.clock import Clock
 from lipyomo.networks.network import Network
 from lipyomo.search.spaces.boxes.boxes import Boxes
@@ -48,7 +47,7 @@ def test_a_limit_is_noticed_between_cells_of_a_large_network(
     monkeypatch.setattr(measure.PatternNorms, "relaxed", slow)
     problem = problem_of((700, 800, 2))
     cells = grid(problem.domain.lower, problem.domain.upper, (3, 2))
-    bounding = PatternCells(problem, 0.0, PARAMS)
+    bounding = PatternCells(problem, 0.0, EFFORT)
     ends = bounding.bounded(cells.lower, cells.upper, Clock(1.0, now=lambda: now[0]))
     assert seen == [1]
     assert np.isfinite(ends.upper).tolist() == [True] + 5 * [False]
@@ -69,9 +68,9 @@ def test_no_cell_is_bounded_once_the_time_is_over(
     ):
         monkeypatch.setattr(module, name, never)
     problem = problem_of((3, 6, 2), "relu" if kind == "relu" else "tanh")
-    made = BoundingValues if kind == "values" else BoundingConstants
+    made = Values if kind == "values" else Constants
     cells = grid(problem.domain.lower, problem.domain.upper, (3, 2, 1))
-    ends = made(problem, 0.0)(Job(cells.lower, cells.upper, 0.0))
+    ends = made(problem, 0.0).bound(Job(cells.lower, cells.upper, 0.0))
     assert np.isinf(ends.upper).all()
     assert (ends.lower == 0.0).all()
 
@@ -124,7 +123,7 @@ def test_refining_ends_with_the_bounds_of_larger_cells(
         return plain(self, low, high, clock if calls[0] == 1 else Clock(0.0))
 
     monkeypatch.setattr(kind, "bounded", once)
-    monkeypatch.setattr("lipyomo.analyses.maps.refine.PARAMS", PARAMS._replace(glance=1))
+    monkeypatch.setattr("lipyomo.analyses.maps.refine.GLANCE", 1)
     found = refine_cells(problem, (2, 2), 1e-3, most=8)
     assert calls[0] > 1
     assert np.isfinite(found.constant_upper).all()

@@ -8,7 +8,6 @@ import pytest
 import lipyomo
 import networks
 from lipyomo import Box, LipschitzProblem, Polytope, Status, sweep
-from lipyomo.analyses.maps.params import PARAMS
 from lipyomo.analyses.maps.stages import shares
 
 
@@ -47,7 +46,7 @@ def test_what_cannot_be_joined_is_solved_alone() -> None:
 @pytest.mark.parametrize("cells", [1, 63, 64, 65, 1000, 4096, 100_000])
 @pytest.mark.parametrize("workers", [0, 1, 2, 7])
 def test_jobs_are_all_cells_once_and_the_last_ones_are_small(cells: int, workers: int) -> None:
-    parts = shares(PARAMS, cells, workers)
+    parts = shares(cells, workers)
     assert np.concatenate([np.arange(cells)[part] for part in parts]).tolist() == list(range(cells))
     sizes = [part.stop - part.start for part in parts]
     assert sizes == sorted(sizes, reverse=True)

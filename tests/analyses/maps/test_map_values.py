@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -16,10 +17,9 @@ from lipyomo import AllSpace, Box, LipschitzProblem, Network, map_cells
 from lipyomo.analyses.maps import CellMap, Cells, MapSettings, cells_of, grid, refine_cells
 from lipyomo.analyses.maps.ends import Narrowing
 from lipyomo.analyses.maps.measure import PatternNorms
-from lipyomo.analyses.maps.params import PARAMS
 from lipyomo.analyses.maps.pieces import Pieces, with_sides
 from lipyomo.analyses.maps.result import statuses
-from lipyomo.analyses.maps.stages import BoundingConstants, Job
+from lipyomo.analyses.maps.stages import Constants, Job
 from lipyomo.base.errors import LipyomoError
 
 NORMS = [
@@ -223,8 +223,8 @@ def test_batches_alone_are_never_wrong(seed: int, kind: str) -> None:
     low = rng.uniform(-1, 0.5, (20, 3))
     high = np.minimum(low + rng.uniform(0.01, 0.5, (20, 1)), 1.0)
     for effort in (1, 3, 30):
-        bounding = BoundingConstants(problem, 0.0, PARAMS._replace(effort=effort, slice=7))
-        ends = bounding(Job(low, high))
+        with mock.patch("lipyomo.analyses.maps.pieces.BUNDLE", 7):  # slices of a few boxes
+            ends = Constants(problem, 0.0, effort).bound(Job(low, high))
         assert (ends.lower <= ends.upper * (1 + 1e-12)).all()
         for k in range(20):
             for x in rng.uniform(low[k], high[k], (10, 3)):
@@ -344,7 +344,7 @@ def test_kinks_on_faces_are_settled_without_a_search() -> None:
     weight = [[1.0, 0.0], [0.0, 0.7], [0.3, 0.3], [1.0, 1.0]]
     network = networks.relu([weight, [[1.0, 3.0, -2.0, 5.0]]], [[-0.5, -0.35, -0.3, 7.0], [0.0]])
     cells = grid(0.0, 1.0, (4, 4))
-    ends = BoundingConstants(LipschitzProblem(network, Box(0, 1, 2)), 0.0)(
+    ends = Constants(LipschitzProblem(network, Box(0, 1, 2)), 0.0).bound(
         Job(cells.lower, cells.upper)
     )
     for k in range(len(cells)):

@@ -1,8 +1,8 @@
 """Maps: the constants of thousands of cells, in batches ([docs](../../../../docs/maps.md)).
 
 `run.py` sends cells through `stages.py`: all are bounded in batches (`smooth.py`, `relu.py`), and
-those left open are solved one by one.  `values.py` does this for sizes of values, `entries.py` for
-all entries of a Jacobian; `refine.py` chooses the cells, `together.py` solves problems in batches.
+those left open are solved one by one.  `values.py` does this for sizes of values; `refine.py`
+chooses the cells.  Sweeps and tables of derivatives bound their boxes in the same batches.
 """
 
 from __future__ import annotations

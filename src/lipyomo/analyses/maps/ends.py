@@ -10,8 +10,14 @@ import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray, middles
 from lipyomo.base.clock import Clock
-from lipyomo.base.numerics.rounding import gamma
+from lipyomo.base.numerics.rounding import CLOSED, gamma
 from lipyomo.problems.result import Point
+
+LEVELS = 32
+"""Most consecutive bisections of a cell, or of an edge of a refined one.
+
+Where kinks meet in a point, bisection would not end.
+"""
 
 SHARE = 0.05
 """Largest share of the time left that the next slice may be expected to take."""
@@ -65,8 +71,8 @@ class Narrowing:
     Parameters
     ----------
     low, high : ndarray, shape (n, d)
-    slack : float
-        Relative gap that closes a cell.
+    gap : float
+        Relative gap that closes a cell; a little below the tolerance of `exact` if it is less.
     enough : float, optional
         If given, boxes are closed by bounds up to this alone, whatever value is attained.
     scale : float, optional
@@ -82,12 +88,12 @@ class Narrowing:
         self,
         low: FloatArray,
         high: FloatArray,
-        slack: float,
+        gap: float,
         enough: float | None = None,
         scale: float = 0.0,
     ) -> None:
         count = len(low)
-        self._slack, self._enough, self._scale = slack, enough, scale
+        self._slack, self._enough, self._scale = max(gap, CLOSED), enough, scale
         self._lower, self._closed = np.zeros(count), np.zeros(count)
         self._points = middles(low, high)
         self.spent = np.zeros(count, dtype=np.intp)

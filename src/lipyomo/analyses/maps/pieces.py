@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from lipyomo.analyses.maps.measure import Measure
-from lipyomo.analyses.maps.params import PARAMS, Params
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.base.numerics.rounding import gamma
 from lipyomo.base.system.memory import BATCH, CACHED
@@ -21,7 +20,20 @@ from lipyomo.problems.affine.system import term_sizes
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.targets import Targets
 from lipyomo.relaxations.linear.layers import PhaseBatch, by_layer
+from lipyomo.search.engine.params import BUNDLE, HALVED
 from lipyomo.search.spaces.boxes.context import box_bytes
+
+SLICE_BYTES = 4 * CACHED
+"""Bytes of the largest array of boxes that are bounded at a time.
+
+Less overhead for each box against cache, and against the time until a limit is noticed.
+"""
+
+PATTERN_WORK = 1 << 21
+"""A box is bisected if all its patterns would take more multiplications: norms against boxes."""
+
+INPUTS = HALVED
+"""Most inputs for which boxes are bisected and patterns tested; with more this hardly pays."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,14 +173,9 @@ class Pieces:
     ----------
     measure : Measure
         The measure of patterns' Jacobians that is bounded.
-    gap : float
-        Relative gap that is good enough.
-    params : Params
     """
 
     measure: Measure
-    gap: float = 0.0
-    params: Params = field(default=PARAMS)
 
     @property
     def problem(self) -> LipschitzProblem:
@@ -194,14 +201,14 @@ class Pieces:
     def together(self) -> int:
         """Number of boxes that are bounded at a time."""
         each = box_bytes(self.problem)
-        return int(np.clip(self.params.slice_bytes // each, 1, self.params.slice))
+        return int(np.clip(SLICE_BYTES // each, 1, BUNDLE))
 
     @cached_property
     def most_open(self) -> int:
         """Most unstable units for which all patterns of a box are enumerated and kept in memory."""
         rows = len(self.measure.targets.functionals)
         work = rows * sum(layer.weight.size for layer in self.network.layers)
-        share = max(self.params.pattern_work // max(work, 1), 1)
+        share = max(PATTERN_WORK // max(work, 1), 1)
         return min(share, BATCH // (8 * self.together)).bit_length() - 1
 
     @cached_property

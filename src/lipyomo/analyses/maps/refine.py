@@ -12,13 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.analyses.maps.cells import Cells, halved_cells
-from lipyomo.analyses.maps.ends import Ends, joined_ends
-from lipyomo.analyses.maps.params import PARAMS
-from lipyomo.analyses.maps.quantity import CONSTANTS, quantity
+from lipyomo.analyses.maps.ends import LEVELS, Ends, joined_ends
 from lipyomo.analyses.maps.result import CellMap, statuses
 from lipyomo.analyses.maps.run import MapKeywords, MapSettings, cells_for, over_all
-from lipyomo.analyses.maps.stages import Bounding, Job, answers, shares
+from lipyomo.analyses.maps.stages import Constants, Job, Quantity, answers, shares
 from lipyomo.analyses.maps.store import check_new_map, finished_map, store_of
+from lipyomo.analyses.maps.values import quantity
 from lipyomo.base.arguments import real_number, whole_number
 from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.clock import Clock
@@ -29,6 +28,9 @@ from lipyomo.problems.domains import Box
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Progress, Status
 from lipyomo.problems.settings import changed, takes
+
+GLANCE = 16
+"""Most boxes for a cell, before the cell itself is bisected."""
 
 
 @takes(MapKeywords)
@@ -41,7 +43,7 @@ def refine_cells(
     *,
     largest: bool = False,
     most: int = 100_000,
-    of: str = CONSTANTS.name,
+    of: str = Constants.name,
     **changes: Unpack[MapKeywords],
 ) -> CellMap:
     """Make a map whose cells are bisected along their longest edges until each has a small gap.
@@ -87,21 +89,20 @@ def refine_cells(
     start = cells_for(problem, cells)
     kind = quantity(of)
     over = over_all(problem, start, kind)
-    scale = kind.scale(over, start)
-    bounding = kind.bounding(over, until, PARAMS._replace(effort=PARAMS.glance), scale=scale)
-    if not bounding.able:
+    scale = kind.scale_of(over, start)
+    asked = kind(over, until, GLANCE, scale=scale)
+    if not asked.able:
         raise MethodError(
             f"cells cannot be refined in the norms {over.describe_norms()}.  Remedy: map_cells"
         )
-    searching = kind.searching(over, until)
-    whole = searching.everywhere(clock.left) if chosen.limited else math.inf
+    whole = asked.everywhere(clock.left) if chosen.limited else math.inf
     known = np.full(len(start), whole)
-    finest = 2.0**-PARAMS.levels * float(_edges(start).max())
+    finest = 2.0**-LEVELS * float(_edges(start).max())
     kept: list[_Some | None] = []
     parts, count, best = start, len(start), 0.0
     with chosen.pool(len(start)) as pool:
         while len(parts):
-            ends = _bounded(pool, bounding, parts, clock)
+            ends = _bounded(pool, asked, parts, clock)
             ends = replace(ends, upper=np.minimum(ends.upper, known))
             best = max(best, float(ends.lower.max()))
             lower = np.full(len(parts), best) if largest else ends.lower
@@ -140,11 +141,11 @@ class _Some(NamedTuple):
         return _Some(self.cells.take(index), ends.take(index))
 
 
-def _bounded(pool: Workers[Job, Ends], bounding: Bounding, cells: Cells, clock: Clock) -> Ends:
+def _bounded(pool: Workers[Job, Ends], asked: Quantity, cells: Cells, clock: Clock) -> Ends:
     """Bound each cell with little effort."""
-    parts = shares(PARAMS, len(cells), pool.count)
+    parts = shares(len(cells), pool.count)
     jobs = (Job(cells.lower[part], cells.upper[part], clock.left) for part in parts)
-    found = dict(answers(pool, bounding, jobs))
+    found = dict(answers(pool, asked.bound, jobs))
     return joined_ends([found[number] for number in sorted(found)])
 
 

@@ -10,6 +10,7 @@ all once it is proved empty.  Boxes with more unstable units are bisected.  What
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import count
 from typing import NamedTuple
@@ -17,11 +18,10 @@ from typing import NamedTuple
 import numpy as np
 
 from lipyomo.analyses.maps.cells import halved_cells
-from lipyomo.analyses.maps.ends import Ends, Narrowing, Slices
+from lipyomo.analyses.maps.ends import LEVELS, Ends, Narrowing, Slices
 from lipyomo.analyses.maps.inside import inside
-from lipyomo.analyses.maps.measure import PatternNorms
-from lipyomo.analyses.maps.params import Params
-from lipyomo.analyses.maps.pieces import Pieces, with_sides
+from lipyomo.analyses.maps.measure import Excess, KnownEntries, PatternNorms
+from lipyomo.analyses.maps.pieces import INPUTS, Pieces, with_sides
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.numerics.exact import affine_value
@@ -29,6 +29,12 @@ from lipyomo.networks.phases import LEFT, OPEN, RIGHT
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.relaxations.linear.layers import PhaseBatch, Stack
 from lipyomo.relaxations.linear.preactivation import propagate
+
+SAMPLES = 4
+"""Points of a box at which the network is evaluated: lower ends against time."""
+
+TESTS = 64
+"""Most patterns of a box that are tested for an interior; with more, the box is bisected."""
 
 
 class CellParts(NamedTuple):
@@ -77,20 +83,21 @@ class PatternCells:
     problem : LipschitzProblem
         Without frozen inputs, over a box that contains all cells.
     gap : float
-    params : Params
+    effort : int
+        Most boxes for a cell.
     """
 
-    def __init__(self, problem: LipschitzProblem, gap: float, params: Params) -> None:
-        self._norms, self._gap, self._params = PatternNorms(problem), gap, params
+    def __init__(self, problem: LipschitzProblem, gap: float, effort: int) -> None:
+        self._norms, self._gap, self._effort = PatternNorms(problem), gap, effort
 
     @property
     def able(self) -> bool:
         """Whether cells with the problem's norms can be bounded together."""
-        return self._norms.able(self._params.inputs)
+        return self._norms.able(INPUTS)
 
     @cached_property
     def _pieces(self) -> Pieces:
-        return Pieces(self._norms, self._gap, self._params)
+        return Pieces(self._norms)
 
     def bounded(self, low: FloatArray, high: FloatArray, clock: Clock) -> Ends:
         """Bound the cells ``low <= x <= high``, both (n, d), by bisection as far as it pays.
@@ -99,17 +106,17 @@ class PatternCells:
 
         Rounding: bounds are norms plus their error bounds, for phases that hold on the whole box.
         """
-        cells = Narrowing(low, high, max(self._gap, self._params.slack))
-        narrow(cells, self._pieces, low, high, clock)
+        cells = Narrowing(low, high, self._gap)
+        narrow(cells, self._pieces, (low, high), clock, self._effort)
         return cells.ends
 
 
 def narrow(
     cells: Narrowing,
     pieces: Pieces,
-    low: FloatArray,
-    high: FloatArray,
+    ends: tuple[FloatArray, FloatArray],
     clock: Clock,
+    effort: int,
     learn: Callable[[Pieces], Pieces] = lambda pieces: pieces,
 ) -> None:
     """Bound cells and bisect them until they are closed, or until bisection no longer pays.
@@ -120,12 +127,15 @@ def narrow(
     ----------
     cells : Narrowing
     pieces : Pieces
-    low, high : ndarray, shape (n, d)
+    ends : (ndarray, ndarray)
+        Lower and upper ends of the cells, both of shape (n, d).
     clock : Clock
+    effort : int
+        Most boxes for a cell.
     learn : callable, optional
         Updates the pieces after each level of bisection.
     """
-    params, slices = pieces.params, Slices(pieces.together, clock)
+    (low, high), slices = ends, Slices(pieces.together, clock)
     phases = with_faces(pieces, np.repeat(pieces.open[None], len(low), axis=0), low, high)
     parts = CellParts(low, high, np.arange(len(low)), np.full(len(low), np.inf), phases)
     for level in count():
@@ -141,12 +151,52 @@ def narrow(
             break
         pieces, left = learn(pieces), _joined(kept)
         left = _still(cells, left)
-        deep = (cells.spent[left.cell] >= params.effort) | left.too_thin
-        deep |= level == params.levels or low.shape[1] > params.inputs
+        deep = (cells.spent[left.cell] >= effort) | left.too_thin
+        deep |= level == LEVELS or low.shape[1] > INPUTS
         cells.close(left.cell[deep], left.bounds[deep])
         if deep.all():
             break
         parts = left.take(~deep).halves()
+
+
+def bound_entries(
+    excess: Excess,
+    low: FloatArray,
+    high: FloatArray,
+    clock: Clock,
+    sample: Callable[[FloatArray], KnownEntries],
+    effort: int,
+) -> tuple[float, int]:
+    """Bound the excess of all entries over the cells ``low <= x <= high``, both (n, d).
+
+    Parameters
+    ----------
+    excess : Excess
+    low, high : ndarray, shape (n, d)
+        Cells that cover the domain.
+    clock : Clock
+    sample : callable
+        Called with points (n, d) that may attain more; returns the attained values after these.
+    effort : int
+        Most boxes for a cell.
+
+    Returns
+    -------
+    above : float
+        No entry exceeds its final attained value by more than this many tolerances.
+    boxes : int
+        Number of boxes that were bounded.
+    """
+    cells = Narrowing(low, high, 0.0, excess.enough)
+
+    def learn(now: Pieces) -> Pieces:
+        points = cells.found()
+        if not len(points):
+            return now
+        return Pieces(replace(excess, known=sample(points)))
+
+    narrow(cells, Pieces(excess), (low, high), clock, effort, learn)
+    return float(cells.ends.upper.max()), int(cells.spent.sum())
 
 
 def divided(low: FloatArray, high: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
@@ -207,7 +257,7 @@ def _points(pieces: Pieces, parts: CellParts) -> tuple[FloatArray, FloatArray, B
 
     A point counts if it is interior, and no unstable unit can be at its kink there.
     """
-    shares = _shares(pieces.params.samples, parts.low.shape[1])
+    shares = _shares(SAMPLES, parts.low.shape[1])
     points = parts.low[:, None] + shares * (parts.high - parts.low)[:, None]
     z = pieces.preactivations(points)
     return points, z, _counts(pieces, parts, points, z)
@@ -247,7 +297,7 @@ def _enumerated(pieces: Pieces, cells: Narrowing, parts: CellParts, units: IntAr
     )
     matters = above > cells.cutoff(parts.cell)[:, None]
     left = matters.sum(axis=1)
-    test = (left > 0) & (left <= pieces.params.tests) & (points.shape[2] <= pieces.params.inputs)
+    test = (left > 0) & (left <= TESTS) & (points.shape[2] <= INPUTS)
     if test.any():
         owner, place = np.nonzero(matters & test[:, None])
         for part in pieces.sizes.chunks(owner.size, 1 + points.shape[2]):

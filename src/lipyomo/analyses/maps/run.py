@@ -14,11 +14,10 @@ import numpy.typing as npt
 
 from lipyomo.analyses.maps.cells import Cells, cells_of, grid
 from lipyomo.analyses.maps.ends import Ends
-from lipyomo.analyses.maps.params import PARAMS
-from lipyomo.analyses.maps.quantity import CONSTANTS, Quantity, quantity
 from lipyomo.analyses.maps.result import CellMap, StatusArray, statuses
-from lipyomo.analyses.maps.stages import Job, Searched, answers, shares
+from lipyomo.analyses.maps.stages import Constants, Job, Quantity, Searched, answers, shares
 from lipyomo.analyses.maps.store import finished_map, store_of
+from lipyomo.analyses.maps.values import quantity
 from lipyomo.base.arguments import instance
 from lipyomo.base.arrays import IntArray
 from lipyomo.base.clock import Clock
@@ -88,7 +87,7 @@ def map_cells(
     settings: MapSettings | None = None,
     out: str | PathLike[str] | None = None,
     *,
-    of: str = CONSTANTS.name,
+    of: str = Constants.name,
     **changes: Unpack[MapKeywords],
 ) -> CellMap:
     """Compute the local Lipschitz constants of many cells, or the largest sizes of values.
@@ -170,7 +169,7 @@ def cells_for(problem: LipschitzProblem, cells: Any) -> Cells:
     return found
 
 
-def over_all(problem: LipschitzProblem, cells: Cells, kind: Quantity) -> LipschitzProblem:
+def over_all(problem: LipschitzProblem, cells: Cells, kind: type[Quantity]) -> LipschitzProblem:
     """Return the problem over a box that contains all cells.
 
     Raises
@@ -197,7 +196,7 @@ class _State:
         cells: Cells,
         settings: MapSettings,
         clock: Clock,
-        kind: Quantity,
+        kind: type[Quantity],
     ) -> None:
         count = len(cells)
         self._problem, self._cells, self._kind = problem, cells, kind
@@ -206,7 +205,7 @@ class _State:
         self._points, self._rests = cells.middle, np.zeros(cells.middle.shape)
         self._ended: dict[int, Status] = {}
         self._done, self._whole = 0, math.inf
-        self._scale = kind.scale(problem, cells)
+        self._scale = kind.scale_of(problem, cells)
 
     # -- what is known -----------------------------------------------------------------------------
 
@@ -273,18 +272,15 @@ class _State:
         with settings.pool(len(left)) as pool:
             own = pool.own and pool.count == 1
             stop = settings.should_stop if own else None
-            bounding = self._kind.bounding(
-                self._problem, settings.gap, scale=self._scale, stop=stop
-            )
-            searching = self._kind.searching(self._problem, settings.gap, stop)
+            asked = self._kind(self._problem, settings.gap, stop=stop, scale=self._scale)
             if left.size and settings.limited:
-                self._whole = searching.everywhere(self._clock.left)
+                self._whole = asked.everywhere(self._clock.left)
                 self._upper[left] = np.minimum(self._upper[left], self._whole)
-            if bounding.able:
-                self._bound(pool, bounding, left, enter)
+            if asked.able:
+                self._bound(pool, asked.bound, left, enter)
             left = self._open(left)
             left = left[np.argsort(-self._upper[left], kind="stable")]
-            self._search(pool, searching, left, enter)
+            self._search(pool, asked.search, left, enter)
 
     def _bound(
         self,
@@ -297,7 +293,7 @@ class _State:
         cells, frozen = self._cells, self._problem.domain.frozen
         fixes = ((cells.lower[left] == cells.upper[left]) & ~frozen).any(axis=1)
         left = left[~fixes]
-        batches = [left[part] for part in shares(PARAMS, len(left), pool.count)]
+        batches = [left[part] for part in shares(len(left), pool.count)]
         jobs = self._jobs(batches, max(pool.count, 1))
         for number, ends in answers(pool, bounding, jobs):
             which = batches[number]

@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lipyomo.analyses.maps.ends import Ends, Narrowing, Slices
-from lipyomo.analyses.maps.params import Params
+from lipyomo.analyses.maps.ends import LEVELS, Ends, Narrowing, Slices
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.numerics.rounding import gamma
@@ -43,13 +42,14 @@ class SmoothCells:
     problem : LipschitzProblem
         Without frozen inputs, over a box that contains all cells.
     gap : float
-    params : Params
+    effort : int
+        Most boxes for a cell.
     """
 
     able = True
 
-    def __init__(self, problem: LipschitzProblem, gap: float, params: Params) -> None:
-        self._question, self._params = BoxQuestion(problem, gap), params
+    def __init__(self, problem: LipschitzProblem, gap: float, effort: int) -> None:
+        self._question, self._effort = BoxQuestion(problem, gap), effort
 
     @cached_property
     def _context(self) -> BoxContext:
@@ -60,13 +60,14 @@ class SmoothCells:
 
         Cells that are not reached in time have infinite upper ends.
         """
-        context, params = self._context, self._params
-        chunk = context.batches.chunk
-        narrowing = Narrowing(low, high, max(self._question.gap, params.slack))
+        context = self._context
+        narrowing = Narrowing(low, high, self._question.gap)
         boxes = Boxes.over(context, low, high)
         cell = np.repeat(np.arange(len(low)), len(boxes) // len(low))
-        steps = BoxSteps(partial(_bounded, context), partial(_attained, context), chunk)
-        return narrowed_cells(context, steps, narrowing, (boxes, cell), clock, params)
+        steps = BoxSteps(
+            partial(_bounded, context), partial(_attained, context), context.batches.chunk
+        )
+        return narrowed_cells(context, steps, narrowing, (boxes, cell), clock, self._effort)
 
 
 class BoxSteps(NamedTuple):
@@ -93,7 +94,7 @@ def narrowed_cells(
     narrowing: Narrowing,
     start: tuple[Boxes, IntArray],
     clock: Clock,
-    params: Params,
+    effort: int,
 ) -> Ends:
     """Bound cells by bounding and bisecting their boxes together.
 
@@ -107,7 +108,8 @@ def narrowed_cells(
     start : (Boxes, ndarray of int)
         Initial boxes, and the indices of their cells.
     clock : Clock
-    params : Params
+    effort : int
+        Most boxes for a cell.
     """
     (boxes, cell), slices = start, Slices(steps.chunk, clock)
     for level in count():
@@ -131,7 +133,7 @@ def narrowed_cells(
             break
         boxes, cell = joined(kept), np.concatenate(owners)
         done = boxes.bounds <= narrowing.cutoff(cell)
-        done |= (narrowing.spent[cell] >= params.effort) | (level == params.levels)
+        done |= (narrowing.spent[cell] >= effort) | (level == LEVELS)
         narrowing.close(cell[done], boxes.bounds[done])
         boxes, cell = boxes.take(~done), cell[~done]
         if not len(boxes):

@@ -9,14 +9,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from lipyomo.analyses.maps.cells import Cells
 from lipyomo.analyses.maps.ends import Ends
-from lipyomo.analyses.maps.quantity import CONSTANTS, Quantity
 from lipyomo.analyses.maps.result import CellMap, StatusArray, cell_columns, cell_rows
+from lipyomo.analyses.maps.stages import Constants, Quantity
 from lipyomo.base.arrays import IntArray, dense
 from lipyomo.base.clock import PAUSE_SHARE
 from lipyomo.base.digest import array_digest
@@ -41,8 +41,8 @@ ENDINGS = ".npz", ".csv", ".jsonl"
 ARCHIVE = starting("a map (.npz)", b"PK")
 
 
-class Store(Protocol):
-    """A place where finished cells are stored.
+class Store:
+    """A place where finished cells are stored; this one stores nothing.
 
     Cells that cannot be written are tried again with the next ones and at the end, so that no map
     is lost because a disk is full.
@@ -53,7 +53,10 @@ class Store(Protocol):
         The cells that are stored already, with their ends.
     """
 
-    known: tuple[IntArray, Ends]
+    def __init__(self, cells: Cells) -> None:
+        empty = np.zeros(0)
+        points = np.zeros((0, cells.dimension))
+        self.known = np.zeros(0, dtype=np.intp), Ends.at(empty, empty, points)
 
     def add(self, which: IntArray, ends: Ends, status: StatusArray) -> None:
         """Store cells (k,) with their final ends."""
@@ -68,22 +71,7 @@ class Store(Protocol):
         """
 
 
-class Nowhere:
-    """Stores nothing."""
-
-    def __init__(self, cells: Cells) -> None:
-        empty = np.zeros(0)
-        points = np.zeros((0, cells.dimension))
-        self.known = np.zeros(0, dtype=np.intp), Ends.at(empty, empty, points)
-
-    def add(self, which: IntArray, ends: Ends, status: StatusArray) -> None:
-        """Nothing."""
-
-    def finish(self, found: CellMap) -> None:
-        """Nothing."""
-
-
-class Archive:
+class Archive(Store):
     """An ``.npz`` file of arrays that have the size of the whole map from the beginning.
 
     Parameters
@@ -159,7 +147,7 @@ class Archive:
             np.savez(stream, **arrays)
 
 
-class CellFile:
+class CellFile(Store):
     """A file of rows, CSV or JSON lines.
 
     Parameters
@@ -249,7 +237,7 @@ def store_of(
     cells: Cells,
     gap: float,
     limit: float,
-    kind: Quantity,
+    kind: type[Quantity],
 ) -> Iterator[Store]:
     """Open the file in which a map is stored; its type follows from its ending.
 
@@ -262,7 +250,7 @@ def store_of(
     gap : float
     limit : float
         Time limit of the map, in seconds.
-    kind : Quantity
+    kind : type
         The quantity of the map.
 
     Raises
@@ -271,7 +259,7 @@ def store_of(
         If the ending is unknown, the file contains another map, or it cannot be written.
     """
     if path is None:
-        yield Nowhere(cells)
+        yield Store(cells)
         return
     where = _named(path)
     along = () if problem.directions is None else dense(problem.directions)
@@ -284,7 +272,7 @@ def store_of(
         "directions": array_digest([along]),
         "gap": gap,
         "witnesses": "x + rest",
-    } | ({} if kind is CONSTANTS else {"of": kind.name})
+    } | ({} if kind is Constants else {"of": kind.name})
     yield (
         Archive(where, head, cells)
         if where.suffix == ".npz"

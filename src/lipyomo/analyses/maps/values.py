@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
 from lipyomo.analyses.maps.cells import Cells
 from lipyomo.analyses.maps.ends import Ends, Narrowing, Slices
 from lipyomo.analyses.maps.smooth import BoxSteps, narrowed_cells
-from lipyomo.analyses.maps.stages import Bounding, Job, Searched, Searching
+from lipyomo.analyses.maps.stages import Constants, Quantity, Searched
 from lipyomo.analyses.questions.several import largest_value
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.clock import Clock
+from lipyomo.base.errors import MethodError
 from lipyomo.base.system.memory import BATCH
 from lipyomo.problems.domains import Box
 from lipyomo.problems.magnitudes import check_magnitudes
@@ -40,12 +42,33 @@ from lipyomo.search.spaces.boxes.context import BoxContext, BoxQuestion
 from lipyomo.search.spaces.bundle import joined
 
 
-class BoundingValues(Bounding):
-    """Bounds ``sup |f|`` of many cells together, in the norm of the problem's outputs."""
+class Values(Quantity):
+    """``sup |f|``, in the norm of the problem's outputs."""
+
+    name = "values"
+
+    @staticmethod
+    def refusal(problem: LipschitzProblem) -> str | None:
+        """See `Quantity`."""
+        if problem.dual_vertices is None:
+            norm = problem.output_norm.name
+            return f"the dual ball of the norm {norm} has no vertices, or too many"
+        return None
+
+    @staticmethod
+    def scale_of(problem: LipschitzProblem, cells: Cells) -> float:
+        """Return the largest size of a value at the midpoint of any cell."""
+        rows = problem.dual_vertices
+        assert rows is not None
+        step, found = max(1, BATCH // (8 * max(problem.network.sizes))), 0.0
+        for at in range(0, len(cells), step):
+            values = problem.network.forward(cells.middle[at : at + step]) @ rows.T
+            found = max(found, float(np.abs(values).max()))
+        return found
 
     @property
     def able(self) -> bool:
-        """See `Bounding`."""
+        """See `Quantity`."""
         if not self.problem.network.smooth or self.problem.dual_vertices is None:
             return False
         return bool(self._reduction.moving.any() and self._reduction.network.hidden)
@@ -68,31 +91,37 @@ class BoundingValues(Bounding):
         )
 
     def _bounded(self, low: FloatArray, high: FloatArray, clock: Clock) -> Ends:
-        slack, scale = max(self.gap, self.params.slack), self.scale if self.gap else 0.0
-        narrowing = Narrowing(low, high, slack, scale=scale)
+        narrowing = Narrowing(low, high, self.gap, scale=self.scale if self.gap else 0.0)
         context = self._context
         bounded, sizes = partial(bounded_rows, context), partial(_sizes, context)
         steps = BoxSteps(bounded, sizes, boxes_at_a_time(context))
         start = _begun(context, narrowing, (low, high), clock)
-        return narrowed_cells(context, steps, narrowing, start, clock, self.params)
+        return narrowed_cells(context, steps, narrowing, start, clock, self.effort)
+
+    def _searched(self, cell: Box, seconds: float) -> Searched:
+        settings = Settings(time_limit=seconds, workers=1, should_stop=self.stop)
+        found = largest_value(self.problem.over(cell), settings)
+        place = Point(cell.center) if found.x is None else Point(found.x, rest=found.rest)
+        return Searched(Ends.of_one(found.lower, found.upper, place), found.status)
+
+    def everywhere(self, seconds: float) -> float:
+        """See `Quantity`; without time, bounds of all functionals share their work."""
+        settings = Settings(time_limit=1e-3, workers=1)
+        return largest_value(self.problem, settings).upper
 
 
-def refusal_of_values(problem: LipschitzProblem) -> str | None:
-    """Return why no map of values can be made, or None."""
-    if problem.dual_vertices is None:
-        return f"the dual ball of the norm {problem.output_norm.name} has no vertices, or too many"
-    return None
+def quantity(name: Any) -> type[Quantity]:
+    """Return the quantity of this name.
 
-
-def scale_of_values(problem: LipschitzProblem, cells: Cells) -> float:
-    """Return the largest size of a value at the midpoint of any cell."""
-    rows = problem.dual_vertices
-    assert rows is not None
-    step, found = max(1, BATCH // (8 * max(problem.network.sizes))), 0.0
-    for at in range(0, len(cells), step):
-        values = problem.network.forward(cells.middle[at : at + step]) @ rows.T
-        found = max(found, float(np.abs(values).max()))
-    return found
+    Raises
+    ------
+    MethodError
+        If there is none.
+    """
+    for one in (Constants, Values):
+        if name == one.name:
+            return one
+    raise MethodError(f"there is no map of {name!r}.  Remedy: use 'constants' or 'values'")
 
 
 def _sizes(context: BoxContext, points: FloatArray) -> FloatArray:
@@ -134,20 +163,3 @@ def _begun(
     boxes, cell = joined(kept), np.concatenate(owners)
     order = np.argsort(cell, kind="stable")
     return boxes.take(order), cell[order]
-
-
-class SearchingValues(Searching):
-    """Finds ``sup |f|`` on a single cell."""
-
-    def __call__(self, job: Job) -> Searched:
-        """Solve a job of one cell."""
-        cell = Box(job.low[0], job.high[0])
-        limit = max(job.seconds, 1e-3)
-        settings = Settings(time_limit=limit, workers=1, should_stop=self.stop)
-        found = largest_value(self.problem.over(cell), settings)
-        place = Point(cell.center) if found.x is None else Point(found.x, rest=found.rest)
-        return Searched(Ends.of_one(found.lower, found.upper, place), found.status)
-
-    def everywhere(self, seconds: float) -> float:
-        """See `Searching`; without time, bounds of all functionals share their work."""
-        return super().everywhere(0.0)

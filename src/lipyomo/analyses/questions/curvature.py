@@ -45,8 +45,9 @@ class Curvature(Range):
 
     Attributes
     ----------
-    least, largest : (float, float)
-        Intervals.  The upper end of `least` and the lower end of `largest` are attained.
+    low, high : (float, float)
+        Their intervals, which are called `least` and `largest` as well.  The upper end of `least`
+        and the lower end of `largest` are attained.
     witnesses : (Point or None, Point or None)
         Points that attain them.
     status : Status

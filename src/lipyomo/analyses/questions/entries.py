@@ -1,6 +1,6 @@
 """Search for the ranges of all entries of a Jacobian together.
 
-With few inputs, batches of boxes bound all entries (`lipyomo.analyses.maps.entries`).  The entries
+With few inputs, batches of boxes bound all entries (`lipyomo.analyses.maps.relu`).  The entries
 left are searched as a Lipschitz constant, which is a largest absolute value of derivatives; a
 linear term separates their signs (`lipyomo.analyses.questions.tilts`).  One search for the largest
 derivative of the tilted network, from l1 to linf, with cutoff C proves all ends together: its nodes
@@ -16,9 +16,9 @@ from typing import Literal
 
 import numpy as np
 
-from lipyomo.analyses.maps.entries import Excess, KnownEntries, bound_entries
-from lipyomo.analyses.maps.params import PARAMS as MAPS
-from lipyomo.analyses.maps.relu import divided
+from lipyomo.analyses.maps.measure import Excess, KnownEntries
+from lipyomo.analyses.maps.relu import bound_entries, divided
+from lipyomo.analyses.maps.stages import EFFORT, LEAST
 from lipyomo.analyses.questions.entry_ends import End, EntryEnds
 from lipyomo.analyses.questions.tilts import Tilt, TiltedEntries
 from lipyomo.base.arrays import FloatArray, Matrix
@@ -129,7 +129,7 @@ class EntrySearch:
         domain = small.problem.domain
         if self.ends.done or not self.ends.all_attained:
             return
-        low, high = divided(domain.lower, domain.upper, MAPS.least)
+        low, high = divided(domain.lower, domain.upper, LEAST)
 
         def sample(points: FloatArray) -> KnownEntries:
             for x in points:
@@ -137,7 +137,7 @@ class EntrySearch:
             return self.ends.known
 
         excess = Excess(small.problem, self._rows, self.ends.known, CLOSED / EXACT_TOLERANCE)
-        above, boxes = bound_entries(excess, low, high, self._clock, sample)
+        above, boxes = bound_entries(excess, low, high, self._clock, sample, EFFORT)
         self.nodes += boxes
         self.ends = self.ends.within(above, self.ends.tolerance)
 

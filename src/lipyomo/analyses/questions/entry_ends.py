@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from lipyomo.analyses.maps.entries import KnownEntries
+from lipyomo.analyses.maps.measure import KnownEntries
 from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.kept import Arrays
