@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import sys
+import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -15,12 +18,14 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.decimals import interval, seconds
 from lipyomo.base.system.memory import limit_memory
-from lipyomo.cli.codes import Exit
+from lipyomo.cli.codes import Exit, worst
 from lipyomo.cli.interrupt import Interruption, Leaving
 from lipyomo.cli.live import live_line
 from lipyomo.cli.options import add_domain, add_limits, add_options
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.problems import read_domain
+from lipyomo.cli.proving import Stop, write_beside
+from lipyomo.cli.settings import check_kept
 from lipyomo.cli.source import LEAST, NamedNetwork, network_given_by
 from lipyomo.cli.streams import answer_only, warn
 from lipyomo.cli.words import UsageError
@@ -28,7 +33,7 @@ from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.norms import read_functional
 from lipyomo.problems.ranges import Range
-from lipyomo.problems.result import ProgressCallback
+from lipyomo.problems.result import ProgressCallback, Status
 from lipyomo.problems.settings import Settings
 from lipyomo.search.engine.checkpoint import SearchStates, checkpoint_of
 
@@ -52,30 +57,34 @@ def add_entries(parser: Parser, everywhere: bool) -> None:
     add_limits(parser)
 
 
-def read_case(arguments: Namespace, began: float) -> tuple[Network, Domain]:
-    """Read the network and the domain; see `read_given`."""
-    given, domain = read_given(arguments, began)
-    return given.network, domain
-
-
-def read_given(
-    arguments: Namespace, began: float, rounds: bool = False
-) -> tuple[NamedNetwork, Domain]:
-    """Read the network and its domain, within the limits of the command.
+def read_question(
+    parser: Parser, words: Sequence[str], rounds: bool = False
+) -> tuple[Namespace, float, NamedNetwork, Domain]:
+    """Read the arguments of a command, its network and its domain, within its limits.
 
     Parameters
     ----------
+    parser : Parser
+    words : sequence of str
+    rounds : bool, optional
+        Whether quantised networks are allowed.
+
+    Returns
+    -------
     arguments : Namespace
     began : float
         Value of ``time.monotonic()`` when the command began.
-    rounds : bool, optional
-        Whether quantised networks are allowed.
+    given : NamedNetwork
+    domain : Domain
 
     Raises
     ------
     LipyomoError
-        If a file is refused, the domain is invalid, or a limit is too low.
+        If a file is refused, options or the domain are invalid, or a limit is too low.
     """
+    began = time.monotonic()
+    arguments = parser.parse_args(words)
+    check_kept(arguments)
     memory = arguments.memory_limit
     if memory is not None:
         limit_memory(memory)
@@ -84,7 +93,7 @@ def read_given(
         given = network_given_by(arguments, max(left, LEAST), memory, rounds)
         domain = read_domain(arguments, given.input_dim)
         given.check(domain)
-    return given, domain
+    return arguments, began, given, domain
 
 
 def search_settings(
@@ -169,6 +178,48 @@ def _kept(arguments: Namespace) -> dict[str, Any]:
         for name in ("checkpoint", "resume", "overwrite")
         if name in arguments
     }
+
+
+class Answered(Protocol):
+    """An answer with a status."""
+
+    @property
+    def status(self) -> Status:
+        """How the search ended."""
+
+
+def finish(
+    arguments: Namespace,
+    record: dict[str, Any],
+    show: Callable[[], object],
+    found: Sequence[Answered],
+    unwritten: str,
+    proof: Callable[[Stop], bool] | None = None,
+) -> int:
+    """Print the answers, write a proof if it is asked for, and return the exit code.
+
+    Parameters
+    ----------
+    arguments : Namespace
+    record : plain data
+        The answers, for ``--json``.
+    show : callable
+        Prints them as text.
+    found : sequence of Answered
+    unwritten : str
+        Why the checkpoint could not be written, if so.
+    proof : callable, optional
+        Writes the proof until it is stopped; returns whether it proves all that was asked for.
+    """
+    if arguments.json:
+        print(json.dumps({"network": str(arguments.network), **record}, allow_nan=False))
+    else:
+        show()
+    code = code_of(all(one.status is Status.EXACT for one in found), unwritten)
+    if proof is None or arguments.proof is None:
+        return code
+    sys.stdout.flush()
+    return worst([code, *write_beside({"proof": proof})])
 
 
 def code_of(done: bool, unwritten: str) -> Exit:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
-import time
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,23 +18,21 @@ from lipyomo.base.system.outputs import DERIVATIVES, written
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.entries import (
     add_entries,
-    code_of,
+    finish,
     range_cells,
-    read_case,
+    read_question,
     read_rows,
     search_settings,
 )
 from lipyomo.cli.live import watched
 from lipyomo.cli.options import KEPT, SHOWN, add_options
 from lipyomo.cli.parser import Parser
-from lipyomo.cli.settings import check_kept
 from lipyomo.cli.streams import wrote
 from lipyomo.cli.tables import print_table
 from lipyomo.cli.words import UsageError
 from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.problem import LipschitzProblem
-from lipyomo.problems.result import Status
 
 EPILOG = """\
 exit codes:
@@ -56,32 +52,6 @@ Line = tuple[str, str, float, float, float, float, str]
 
 def run(words: Sequence[str]) -> int:
     """Run ``lipyomo jacobian`` with these arguments; return the exit code."""
-    began = time.monotonic()
-    arguments = _parser().parse_args(words)
-    check_kept(arguments)
-    network, domain = read_case(arguments, began)
-    if arguments.contraction:
-        return _contraction(arguments, network, domain, began)
-    if arguments.metric is not None:
-        raise UsageError("--metric needs --contraction")
-    problem = LipschitzProblem(network, domain, "l1", "linf", wrt=arguments.wrt)
-    names, functionals = read_rows(arguments, network.output_dim)
-    chosen = search_settings(arguments, arguments.time_limit, started=began)
-    with watched(chosen, arguments.quiet) as settings:
-        found = ranges_along(problem, functionals, settings)
-    if arguments.json:
-        head = {"network": str(arguments.network), "rows": names}
-        print(json.dumps({**head, **found.to_dict()}, allow_nan=False))
-    else:
-        _show(found, names)
-    table, picture = arguments.csv, arguments.plot
-    good = table is None or wrote(lambda: _write(found, names, table))
-    if not ((picture is None or wrote(lambda: plot_jacobian(found, names, picture))) and good):
-        return Exit.FAILED
-    return code_of(found.status is Status.EXACT, found.unwritten)
-
-
-def _parser() -> Parser:
     about = "The least and the largest value of each partial derivative over a domain."
     parser = Parser("lipyomo jacobian", about, EPILOG)
     add_entries(parser, everywhere=True)
@@ -94,7 +64,24 @@ def _parser() -> Parser:
     text = "a .npy file of P, positive definite: in the norm (v . P v)^1/2 (l2)"
     add_options(field, "--metric", type="arrays.read_array", dest="metric", help=text)
     add_options(parser, *SHOWN)
-    return parser
+    arguments, began, given, domain = read_question(parser, words)
+    network = given.network
+    if arguments.contraction:
+        return _contraction(arguments, network, domain, began)
+    if arguments.metric is not None:
+        raise UsageError("--metric needs --contraction")
+    problem = LipschitzProblem(network, domain, "l1", "linf", wrt=arguments.wrt)
+    names, functionals = read_rows(arguments, network.output_dim)
+    chosen = search_settings(arguments, arguments.time_limit, started=began)
+    with watched(chosen, arguments.quiet) as settings:
+        found = ranges_along(problem, functionals, settings)
+    record = {"rows": names, **found.to_dict()}
+    code = finish(arguments, record, lambda: _show(found, names), [found], found.unwritten)
+    table, picture = arguments.csv, arguments.plot
+    good = table is None or wrote(lambda: _write(found, names, table))
+    if not ((picture is None or wrote(lambda: plot_jacobian(found, names, picture))) and good):
+        return Exit.FAILED
+    return code
 
 
 def _contraction(arguments: Namespace, network: Network, domain: Domain, began: float) -> int:
@@ -105,16 +92,15 @@ def _contraction(arguments: Namespace, network: Network, domain: Domain, began: 
     chosen = search_settings(arguments, arguments.time_limit, started=began)
     with watched(chosen, arguments.quiet) as settings:
         found = contraction(network, domain, arguments.metric, settings)
-    if arguments.json:
-        record = {"network": str(arguments.network), "eigenvalues": found.to_dict()}
-        print(json.dumps(record, allow_nan=False))
-    else:
+
+    def show() -> None:
         low, high = found.high
         says = "contracts" if high < 0.0 else "expands somewhere" if low > 0.0 else "undecided"
         least, largest, *spent = range_cells(found)
         head = "least eigenvalue", "largest eigenvalue", "", "status", "nodes", "time"
         print_table(head, [(least, largest, says, *spent)])
-    return code_of(found.status is Status.EXACT, found.unwritten)
+
+    return finish(arguments, {"eigenvalues": found.to_dict()}, show, [found], found.unwritten)
 
 
 def _lines(found: JacobianRanges, names: Sequence[str]) -> list[Line]:

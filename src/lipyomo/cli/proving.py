@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.rounding import close_enough
 from lipyomo.base.system.outputs import shown
-from lipyomo.cli.codes import Exit, worst
+from lipyomo.cli.codes import Exit
 from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.live import live_line
 from lipyomo.cli.streams import warn, wrote
@@ -65,20 +65,6 @@ def _written(write: Callable[[Stop], object], stop: Stop) -> int:
     if not wrote(lambda: answers.append(write(stop))):
         return Exit.FAILED
     return Exit.OPEN if answers[0] is False else Exit.DONE
-
-
-def with_proof(answer: int, write: Callable[[Stop], bool]) -> int:
-    """Write a proof after the result of a command; return the exit code of both.
-
-    Parameters
-    ----------
-    answer : int
-        Exit code of the result.
-    write : callable
-        Writes the proof until it is stopped; returns whether it proves all that was asked for.
-    """
-    sys.stdout.flush()
-    return worst([answer, *write_beside({"proof": write})])
 
 
 def prove_constant(

@@ -52,6 +52,8 @@ def check_kept(arguments: argparse.Namespace) -> None:
     CheckpointError, OutputError
         See `lipyomo.search.engine.checkpoint.check_checkpoint`.
     """
+    if "checkpoint" not in arguments:
+        return
     if arguments.resume and arguments.checkpoint is None:
         raise UsageError("--resume needs to know from where.  Remedy: add --checkpoint FILE")
     if arguments.overwrite and arguments.checkpoint is None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from lipyomo.analyses.questions.curvature import (
@@ -17,18 +16,17 @@ from lipyomo.base.decimals import interval, seconds
 from lipyomo.cli.entries import (
     add_entries,
     answers_in_turn,
-    code_of,
+    finish,
     kept_states,
-    read_case,
+    read_question,
     read_rows,
 )
 from lipyomo.cli.options import KEPT, SHOWN, add_options
 from lipyomo.cli.parser import Parser
-from lipyomo.cli.proving import check_provable, prove_constant, with_proof
-from lipyomo.cli.settings import check_kept
+from lipyomo.cli.proving import check_provable, prove_constant
 from lipyomo.cli.tables import print_table
 from lipyomo.cli.words import UsageError
-from lipyomo.problems.result import Result, Status
+from lipyomo.problems.result import Result
 from lipyomo.problems.settings import Settings
 
 ABOUT = """\
@@ -52,10 +50,11 @@ examples:
 
 def run(words: Sequence[str]) -> int:
     """Run ``lipyomo smoothness`` with these arguments; return the exit code."""
-    began = time.monotonic()
-    arguments = _parser().parse_args(words)
-    check_kept(arguments)
-    network, domain = read_case(arguments, began)
+    parser = Parser("lipyomo smoothness", ABOUT, EPILOG)
+    add_entries(parser, everywhere=True)
+    add_options(parser, "--norm", "--eigenvalues", *KEPT, "--proof", *SHOWN)
+    arguments, began, given, domain = read_question(parser, words)
+    network = given.network
     names, functionals = read_rows(arguments, network.output_dim)
     problem = None
     if arguments.proof is not None:
@@ -83,28 +82,17 @@ def run(words: Sequence[str]) -> int:
     pairs = list(zip(questions.values(), found, strict=True))
     constants = {name: one for name, one in pairs if isinstance(one, Result)}
     bends = {name: one for name, one in pairs if isinstance(one, Curvature)}
-    if arguments.json:
-        records: list[dict[str, Any]] = [
-            {"row": name, "smoothness": one.to_dict()}
-            | ({"eigenvalues": bends[name].to_dict()} if name in bends else {})
-            for name, one in constants.items()
-        ]
-        head = {"network": str(arguments.network), "norm": arguments.norm}
-        print(json.dumps({**head, "rows": records}, allow_nan=False))
-    else:
-        _show(constants, bends)
-    code = code_of(all(one.status is Status.EXACT for one in found), file.trouble)
-    if problem is None:
-        return code
-    case = problem, constants[names[0]], arguments
-    return with_proof(code, lambda stop: prove_constant(*case, stop, None))
-
-
-def _parser() -> Parser:
-    parser = Parser("lipyomo smoothness", ABOUT, EPILOG)
-    add_entries(parser, everywhere=True)
-    add_options(parser, "--norm", "--eigenvalues", *KEPT, "--proof", *SHOWN)
-    return parser
+    records: list[dict[str, Any]] = [
+        {"row": name, "smoothness": one.to_dict()}
+        | ({"eigenvalues": bends[name].to_dict()} if name in bends else {})
+        for name, one in constants.items()
+    ]
+    proof = None
+    if problem is not None:
+        case = problem, constants[names[0]], arguments
+        proof = partial(prove_constant, *case, onnx=None)
+    record = {"norm": arguments.norm, "rows": records}
+    return finish(arguments, record, lambda: _show(constants, bends), found, file.trouble, proof)
 
 
 def _show(constants: dict[str, Result], bends: dict[str, Curvature]) -> None:
