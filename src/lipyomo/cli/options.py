@@ -40,7 +40,7 @@ def value(
     return {"metavar": metavar, "help": text, "type": kind, **more}
 
 
-def choice(
+def _choice(
     text: str,
     *values: str,
     default: str | None = None,
@@ -90,7 +90,7 @@ COMMON: dict[str, dict[str, Any]] = {
     ),
     "--pde": value("FILE", "a Python file with a function residual(u, x)", file_path),
     # the problem
-    "--norm": choice("on the inputs (linf)", "linf", "l1", "l2", default="linf", kind=norm_name),
+    "--norm": _choice("on the inputs (linf)", "linf", "l1", "l2", default="linf", kind=norm_name),
     "--output-norm": value("NORM", "linf (or |.| of one output), l1, l2, cross or cross(I)"),
     "--functional": value(
         "C", "|c.f| for numbers such as 1,-1 or a .npy file", "arrays.read_numbers"
@@ -210,11 +210,11 @@ RARE: dict[str, dict[str, Any]] = {
         "FILE", "the conditions on the inputs in a VNN-LIB file", "values.read_query_file"
     ),
     "--part": value("N", "one part of a VNN-LIB file, from 0 on (all)", count(0)),
-    "--ball-norm": choice("of the ball (linf)", "linf", "l2", "l1", kind=norm_name),
-    "--formulation": choice(
+    "--ball-norm": _choice("of the ball (linf)", "linf", "l2", "l1", kind=norm_name),
+    "--formulation": _choice(
         "encoding of the gradient in a MIP or LP", "auto", "adjoint", "tangent", default="auto"
     ),
-    "--bounds": choice(
+    "--bounds": _choice(
         "tightest relaxation of pre-activations", "auto", "interval", "linear", "lp", default="auto"
     ),
     "--option": value(
