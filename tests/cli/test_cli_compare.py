@@ -96,9 +96,3 @@ def test_a_missing_network(cli: Cli) -> None:
     ran = cli("compare", "none.onnx", "--box", "0,1")
     assert ran.code == 1
     assert "none.onnx" in ran.err
-
-
-def test_reproduce_says_where_it_went(cli: Cli) -> None:
-    ran = cli("reproduce", "table1")
-    assert ran.code == 1
-    assert "python -m experiments table1" in ran.err

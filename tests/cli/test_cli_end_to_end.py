@@ -18,7 +18,7 @@ from cli_ran import Ran
 
 import lipyomo
 from lipyomo.base.errors import SolverError
-from lipyomo.cli.crosscheck import cross_check
+from lipyomo.cli.job import cross_check
 from lipyomo.formats.onnx import write
 from lipyomo.solvers import available_solvers
 

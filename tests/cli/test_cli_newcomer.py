@@ -18,9 +18,9 @@ import pytest
 from cli_ran import Ran
 
 from lipyomo.cli.config import expand
-from lipyomo.cli.demo import NETWORK
 from lipyomo.cli.parser import main_parser
 from lipyomo.cli.show import laid_out
+from lipyomo.cli.variants import NETWORK
 from lipyomo.formats.onnx import to_onnx
 from lipyomo.methods.registry import methods
 from networks import random_network

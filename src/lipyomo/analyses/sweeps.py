@@ -7,7 +7,6 @@ training run).  If a problem fails, its error is returned in place of its result
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -123,8 +122,8 @@ def sweep(
     Returns
     -------
     Sweep
-        An iterator of `SweepRow` in the order of completion (with one worker, of the problems);
-        ``to_frame()`` collects them.  Ctrl-C ends it, after the interval of the current problem.
+        An iterator of `SweepRow` in the order of completion; ``to_frame()`` collects them.  Ctrl-C
+        ends it, after the interval of the current problem.
 
     Raises
     ------
@@ -192,33 +191,10 @@ def _found(
     for first in range(0, len(problems), JOB):
         some = problems[first : first + JOB]
         known = _answered_together(some, settings, pool)
-        for index, result in _merged(known, pool, solved, enumerate(some)):
-            yield first + index, result
-
-
-def _merged(
-    known: dict[int, Result],
-    pool: Workers[Any, Any],
-    solved: Callable[[LipschitzProblem], Result],
-    problems: Iterable[tuple[int, LipschitzProblem]],
-) -> Iterator[tuple[int, Result | LipyomoError]]:
-    """Merge known results with those still to be computed, in the order of the problems."""
-    numbers: list[int] = []
-
-    def jobs() -> Iterator[LipschitzProblem]:
-        for number, problem in problems:
-            if number not in known:
-                numbers.append(number)
-                yield problem
-
-    waiting = deque(sorted(known))
-    for place, result in pool.run(solved, jobs()):
-        while waiting and waiting[0] < numbers[place]:
-            k = waiting.popleft()
-            yield k, known[k]
-        yield numbers[place], result
-    for k in waiting:
-        yield k, known[k]
+        yield from ((first + k, result) for k, result in known.items())
+        left = [k for k in range(len(some)) if k not in known]
+        for place, result in pool.run(solved, [some[k] for k in left]):
+            yield first + left[place], result
 
 
 def _joins(method: str, settings: Settings) -> bool:

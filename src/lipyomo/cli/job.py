@@ -13,14 +13,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from lipyomo.analyses.api import choose_method, without_methods
+from lipyomo.analyses.api import choose_method, solve, without_methods
 from lipyomo.analyses.questions.several import largest_value, solve_largest
 from lipyomo.base.clock import Clock
-from lipyomo.base.errors import ImportNote, NormError, ProblemError
+from lipyomo.base.decimals import interval
+from lipyomo.base.errors import ImportNote, NormError, ProblemError, SolverError
+from lipyomo.base.numerics.rounding import EXACT_TOLERANCE
 from lipyomo.base.system.imports import importing
 from lipyomo.base.system.memory import limit_memory
 from lipyomo.cli.codes import Exit, worst
-from lipyomo.cli.crosscheck import cross_check
 from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.live import live_line
 from lipyomo.cli.problems import SeveralDomains, read_notes, read_problems
@@ -271,3 +272,37 @@ def exit_code(result: Result, gap: float) -> int:
         return Exit.DONE if result.gap <= gap * (1 + 1e-9) else Exit.OPEN
     promised = result.guarantee is not Guarantee.EXACT and math.isfinite(result.value)
     return Exit.DONE if result.status is Status.BOUNDS and promised else Exit.OPEN
+
+
+def cross_check(
+    problem: LipschitzProblem, method: str, settings: Settings, first: Result, solver: str
+) -> Result:
+    """Solve with another solver; add its interval to the result as ``details['cross_check']``.
+
+    Raises
+    ------
+    SolverError
+        If the two intervals are disjoint, or the method used no solver.
+    """
+    if first.solver is None:
+        raise SolverError(
+            f"method {method} used no MIP or LP solver, so there is nothing to cross-check.  "
+            "Remedy: leave out --cross-check, or choose --method mip"
+        )
+    second = solve(problem, method, replace(settings, solver=solver))
+    slack = EXACT_TOLERANCE * max(abs(first.lower), abs(second.lower), 1e-9)
+    if first.lower > second.upper + slack or second.lower > first.upper + slack:
+        raise SolverError(
+            f"the solvers disagree: {first.solver} says {interval(first.lower, first.upper)}, "
+            f"{second.solver} says {interval(second.lower, second.upper)}.  Remedy: trust the "
+            "larger lower end, which is attained, and report the model"
+        )
+    same = [f"both runs of the cross-check used {first.solver}"]
+    agreement = {
+        "solver": second.solver,
+        "lower": second.lower,
+        "upper": second.upper,
+        "status": str(second.status),
+        "seconds": second.seconds,
+    }
+    return first.noting(*same if second.solver == first.solver else (), cross_check=agreement)

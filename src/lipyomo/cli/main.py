@@ -18,9 +18,8 @@ from lipyomo.base.system.imports import importing
 from lipyomo.base.system.outputs import shown, why
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.cli.codes import Exit
-from lipyomo.cli.complete import asked_words
 from lipyomo.cli.interrupt import Leaving
-from lipyomo.cli.parser import main_parser
+from lipyomo.cli.parser import asked_words, main_parser
 from lipyomo.cli.streams import StreamClosed, answer_is_written, open_streams, warn
 from lipyomo.cli.words import UsageError
 from lipyomo.version import __version__
@@ -28,7 +27,7 @@ from lipyomo.version import __version__
 SUBCOMMANDS = {
     "solvers": "lipyomo.cli.tables:print_solvers",
     "methods": "lipyomo.cli.tables:print_methods",
-    "difference": "lipyomo.cli.difference:run",
+    "difference": "lipyomo.cli.variants:difference",
     "compare": "lipyomo.cli.compare:run",
     "certify": "lipyomo.cli.certify:run",
     "sweep": "lipyomo.cli.sweep:run",
@@ -41,16 +40,10 @@ SUBCOMMANDS = {
     "monotone": "lipyomo.cli.monotone:run",
     "property": "lipyomo.cli.property:run",
     "info": "lipyomo.cli.info:run",
-    "demo": "lipyomo.cli.demo:run",
+    "demo": "lipyomo.cli.variants:demo",
     "verify": "lipyomo.cli.verify:run",
 }
 """Name of each subcommand, and the location of its function ``(arguments) -> exit code``."""
-
-GONE = {
-    "reproduce": "tables and figures of papers are made in a clone of the project, by "
-    "'python -m experiments table1'",
-}
-"""Former subcommands, and what replaces them."""
 
 REPORT_TO = "the issue tracker of lipyomo"
 
@@ -134,8 +127,6 @@ def _dispatch(words: list[str], began: float) -> int:
         with Leaving(), importing():
             run_it = getattr(import_module(module), function)
         return int(run_it(words[1:]))
-    if name in GONE and not os.path.exists(name):
-        raise UsageError(f"there is no subcommand '{name}': {GONE[name]}")
     with Leaving():
         with importing():
             parser = main_parser()

@@ -6,12 +6,12 @@ It imports argparse only, so that --help is fast.
 from __future__ import annotations
 
 import argparse
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 from lipyomo.base.errors import nearest_name
-from lipyomo.cli.complete import complete
 from lipyomo.cli.config import OPTION as CONFIG
 from lipyomo.cli.config import expand
 from lipyomo.cli.options import KEPT, OUTPUTS, RARE, SHOWN, add_domain, add_norms, add_options
@@ -80,6 +80,9 @@ examples:
   lipyomo net.onnx --ball image.npy --radius 0.1 --clip 0,1 --margin 3 --json
 """
 
+
+ASKED = "_ARGCOMPLETE"
+"""Set in the environment of a completion request of the shell, by argcomplete."""
 
 _NEGATIVE = re.compile(r"^-(\d|\.\d|inf)")
 _VALUE = re.compile(r"argument (?P<names>--\S+): ")
@@ -157,7 +160,7 @@ class Parser(argparse.ArgumentParser):
 
     def parse_args(self, args: Any = (), namespace: Any = None) -> Any:
         """Parse words, or answer a completion request of the shell."""
-        complete(self, self.first_words)
+        _complete(self, self.first_words)
         known, files = self._option_string_actions, []
         words = [renamed(word, known, warn) for word in args]
         if CONFIG in known:
@@ -243,3 +246,44 @@ def add_job(parser: Parser) -> None:
     add_options(method, *KEPT, "--seed", "--upper-only", "--rational")
     report = parser.add_argument_group("report")
     add_options(report, "--plot", "--history", "--proof", "--prove-upper", *SHOWN)
+
+
+def asked_words() -> list[str] | None:
+    """Return the words of a command line to be completed; None without such a request."""
+    if ASKED not in os.environ:
+        return None
+    return os.environ.get("COMP_LINE", "").split()[1:]
+
+
+def _complete(parser: argparse.ArgumentParser, subcommands: Iterable[str]) -> None:
+    """Answer a completion request of the shell, if there is one, and exit.
+
+    Parameters
+    ----------
+    parser : ArgumentParser
+    subcommands : iterable of str
+        Words that are allowed in place of the first file.
+    """
+    if ASKED not in os.environ:
+        return
+    try:
+        import argcomplete
+    except ImportError:
+        return
+    of_subcommand = parser.prog.split()[1:]
+    if of_subcommand:  # number of words before those of the parser
+        os.environ[ASKED] = str(1 + len(of_subcommand))
+    argcomplete.autocomplete(parser, default_completer=_Files(list(subcommands)))
+
+
+class _Files:
+    """Completes file names and subcommands."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self._words = words
+
+    def __call__(self, prefix: str, **_: object) -> list[str]:
+        from argcomplete.completers import FilesCompleter
+
+        files: list[str] = list(FilesCompleter()(prefix))
+        return files + [word for word in self._words if word.startswith(prefix)]

@@ -245,11 +245,11 @@ def test_limits_bind() -> None:
     x = np.random.default_rng(0).uniform(-1, 1, 12)
     label = int(classifier.predict(x[None])[0])
     clock = Clock(1.0)
-    found = smallest_perturbation(classifier, x, label, 4.0, clock)
+    certified, example = smallest_perturbation(classifier, x, label, 4.0, clock)
     assert clock.seconds < 10.0
-    assert 0.0 <= found.certified <= 4.0
-    if found.example is not None:
-        assert found.certified <= found.example.distance
+    assert 0.0 <= certified <= 4.0
+    if example is not None:
+        assert certified <= example.distance
 
 
 def smooth_network(seed: int, sizes: tuple[int, ...], activation: str) -> Network:

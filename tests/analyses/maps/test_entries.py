@@ -7,7 +7,7 @@ import pytest
 
 import lipyomo
 from lipyomo import Box, LipschitzProblem
-from lipyomo.analyses.maps.measure import Excess, KnownEntries
+from lipyomo.analyses.maps.measure import Excess
 from lipyomo.analyses.maps.relu import bound_entries, divided
 from lipyomo.base.clock import Clock
 from networks import mixed_network, random_network
@@ -25,12 +25,12 @@ def test_no_entry_exceeds_what_is_known_by_more(seed: int, effort: int) -> None:
     attained = np.array([-truth[0], truth[0]])
     tolerance = np.full(truth[0].shape, 1e-6)
 
-    def look(points: np.ndarray) -> KnownEntries:
+    def look(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         for jacobian in (network.jacobian_at(x) for x in points):
             np.maximum(attained, [-jacobian, jacobian], out=attained)
-        return KnownEntries(attained.copy(), tolerance)
+        return attained.copy(), tolerance
 
-    measure = Excess(problem, np.eye(2), look(np.zeros((0, 2))), 0.4)
+    measure = Excess(problem, np.eye(2), *look(np.zeros((0, 2))), 0.4)
     ends = divided(box.lower, box.upper, 4)
     excess, boxes = bound_entries(measure, *ends, Clock(), look, effort)
     assert boxes >= len(ends[0])

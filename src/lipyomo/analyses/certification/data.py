@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from lipyomo.analyses.certification.columns import Columns
 from lipyomo.base.arguments import real_numbers
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import LipyomoError
@@ -163,9 +164,12 @@ class Report(ABC):
     ----------
     rows : tuple
         Each has a `verdict`, which is None if the row could not be used, and a method `to_dict`.
+    columns : Columns or None
+        How the columns of a table were interpreted.
     """
 
     rows: tuple[Any, ...]
+    columns: Columns | None
 
     def count(self, verdict: StrEnum) -> int:
         """Return the number of rows with a verdict."""
@@ -176,8 +180,10 @@ class Report(ABC):
         """Return counts and shares, as plain data."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the summary and rows as plain data."""
-        return {"summary": self.summary(), "rows": [row.to_dict() for row in self.rows]}
+        """Return columns, the summary and rows as plain data."""
+        data = None if self.columns is None else self.columns.to_dict()
+        rows = [row.to_dict() for row in self.rows]
+        return {"data": data, "summary": self.summary(), "rows": rows}
 
     def to_frame(self) -> DataFrame:
         """Return the rows as a pandas frame."""

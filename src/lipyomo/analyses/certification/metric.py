@@ -62,7 +62,12 @@ def metric_of(norm: str | OutputNorm, d: int, weights: npt.ArrayLike | None = No
     if weights is not None:
         if isinstance(norm, OutputNorm):
             raise NormError("weights go with linf, l2 and l1.  Remedy: put them into the dual ball")
-        return Weighted(check_input_norm(norm), weights, d)
+        found = real_numbers(weights, "the weights", NormError).reshape(-1)
+        if found.size not in (1, d):
+            raise NormError(f"{found.size} weights for {d} inputs.  Remedy: give one an input")
+        if not (np.isfinite(found) & (found > 0)).all():
+            raise NormError("the weights of a metric must be positive and finite")
+        return NamedMetric(check_input_norm(norm), np.broadcast_to(found, d))
     if isinstance(norm, OutputNorm):
         return Polyhedral(norm, d)
     return NamedMetric(check_input_norm(norm))
@@ -110,138 +115,90 @@ class Metric(ABC):
 
 
 class NamedMetric(Metric):
-    """``linf``, ``l2`` or ``l1``.
+    """``|s / w|`` in linf, l2 or l1.
 
-    Attributes
+    Parameters
     ----------
+    name : {'linf', 'l2', 'l1'}
     weights : ndarray, shape (d,), or None
-        The units of the inputs, unless these are all one.
+        w, the units of the inputs, unless these are all one.
     """
 
-    weights: FloatArray | None = None
-
-    def __init__(self, name: InputNorm) -> None:
+    def __init__(self, name: InputNorm, weights: FloatArray | None = None) -> None:
         self.name: InputNorm = name
+        self._weights = weights
+        self._units: float | FloatArray = 1.0 if weights is None else weights
 
     def distance(self, steps: FloatArray) -> FloatArray:
         """See `Metric.distance`."""
-        return np.asarray(vector_norm(steps, self.name) * (1.0 + gamma(steps.shape[-1] + 4)))
+        room = 1.0 + gamma(steps.shape[-1] + 4)
+        return np.asarray(vector_norm(steps / self._units, self.name) * room)
 
     def ball(self, x: FloatArray, radius: float, clip: Box) -> Domain:
-        """Return a box for linf, else a ball intersected with the box."""
-        return ball(x, radius, self.name, (clip.lower, clip.upper))
+        """Return the ball, a box for linf; a weighted ball of l2 or l1 is in a larger box."""
+        if self._weights is None:
+            return ball(x, radius, self.name, (clip.lower, clip.upper))
+        return Box(*self._sides(x, radius, clip))
 
-    def sides(self, x: FloatArray, radius: float, clip: Box) -> tuple[FloatArray, FloatArray]:
+    def _sides(self, x: FloatArray, radius: float, clip: Box) -> tuple[FloatArray, FloatArray]:
         """Return lower and upper ends (d,) of a box around the ball intersected with `clip`."""
-        low, high = rounded_out(x, -radius), rounded_out(x, radius)
+        weighted = self._weights is not None
+        reach = radius * self._units * (1.0 + gamma(2)) if weighted else radius
+        low, high = rounded_out(x, -reach), rounded_out(x, reach)
         return np.maximum(low, clip.lower), np.minimum(high, clip.upper)
 
     def reach(self, x: FloatArray, radius: float, clip: Box) -> Reach:
         """See `Metric.reach`."""
-        sides, rows = self.sides(x, radius, clip), np.zeros((0, x.size))
+        box = *self._sides(x, radius, clip), np.zeros((0, x.size)), np.zeros(0)
         if self.name == "linf":
-            return Reach(*sides, rows, np.zeros(0), weights=self.weights)
-        return Reach(*sides, rows, np.zeros(0), self.name, x, radius, self.weights)
+            return Reach(*box, weights=self._weights)
+        return Reach(*box, self.name, x, radius, self._weights)
 
     def within(self, x: FloatArray, points: FloatArray, radius: float, clip: Box) -> FloatArray:
         """Return the nearest points of the ball, then of the box."""
-        steps = points - x
+        steps = (points - x) / self._units
         if self.name == "linf":
             steps = np.clip(steps, -radius, radius)
         elif self.name == "l2":
             steps = _shortened(steps, vector_norm(steps, "l2"), radius)
         else:
             steps = _onto_cross_polytope(steps, radius)
-        return np.clip(x + steps, clip.lower, clip.upper)
+        return np.clip(x + steps * self._units, clip.lower, clip.upper)
 
     def ascent(self, gradients: FloatArray, size: float) -> FloatArray:
         """Return the steepest steps; for l1, spread over the steepest tenth of the inputs."""
+        gradients = gradients * self._units
         if self.name == "linf":
-            return np.asarray(size * np.sign(gradients))
-        if self.name == "l2":
+            steps = size * np.sign(gradients)
+        elif self.name == "l2":
             length = vector_norm(gradients, "l2")[:, None]
-            return np.asarray(size * gradients / np.where(length > 0, length, 1.0))
-        count = max(1, gradients.shape[1] // 10)
-        bar = -np.partition(-np.abs(gradients), count - 1, axis=1)[:, [count - 1]]
-        steepest = np.where(np.abs(gradients) >= bar, np.sign(gradients), 0.0)
-        return np.asarray(size * steepest / np.maximum(np.abs(steepest).sum(1, keepdims=True), 1.0))
+            steps = size * gradients / np.where(length > 0, length, 1.0)
+        else:
+            count = max(1, gradients.shape[1] // 10)
+            bar = -np.partition(-np.abs(gradients), count - 1, axis=1)[:, [count - 1]]
+            steep = np.where(np.abs(gradients) >= bar, np.sign(gradients), 0.0)
+            steps = size * steep / np.maximum(np.abs(steep).sum(1, keepdims=True), 1.0)
+        return np.asarray(steps * self._units)
 
     def problem(
         self, network: Network, x: FloatArray | None, radius: float, clip: Box, norm: OutputNorm
     ) -> LipschitzProblem:
-        """See `Metric.problem`."""
-        domain = clip if x is None else self.ball(x, radius, clip)
-        return LipschitzProblem(network, domain, self.name, norm)
-
-
-class Weighted(NamedMetric):
-    """``|s / w|`` in linf, l2 or l1.
-
-    Parameters
-    ----------
-    name : {'linf', 'l2', 'l1'}
-    weights : array_like, shape (d,), or float
-        w, positive and finite.
-    d : int
-        The number of inputs.
-
-    Raises
-    ------
-    NormError
-        If the weights are not positive and finite.
-    """
-
-    def __init__(self, name: InputNorm, weights: npt.ArrayLike, d: int) -> None:
-        super().__init__(name)
-        found = real_numbers(weights, "the weights", NormError).reshape(-1)
-        if found.size not in (1, d):
-            raise NormError(f"{found.size} weights for {d} inputs.  Remedy: give one an input")
-        if not (np.isfinite(found) & (found > 0)).all():
-            raise NormError("the weights of a metric must be positive and finite")
-        self.weights: FloatArray = np.broadcast_to(found, d)
-
-    def distance(self, steps: FloatArray) -> FloatArray:
-        """See `Metric.distance`."""
-        return super().distance(steps / self.weights)
-
-    def ball(self, x: FloatArray, radius: float, clip: Box) -> Domain:
-        """Return a box; for l2 and l1 it is larger than the ball."""
-        return Box(*self.sides(x, radius, clip))
-
-    def sides(self, x: FloatArray, radius: float, clip: Box) -> tuple[FloatArray, FloatArray]:
-        """See `NamedMetric.sides`."""
-        reach = radius * self.weights * (1.0 + gamma(2))
-        low, high = (x + sign * reach for sign in (-1.0, 1.0))
-        low, high = np.nextafter(low, -np.inf), np.nextafter(high, np.inf)
-        return np.maximum(low, clip.lower), np.minimum(high, clip.upper)
-
-    def within(self, x: FloatArray, points: FloatArray, radius: float, clip: Box) -> FloatArray:
-        """See `Metric.within`."""
-        unit = Box(-np.inf, np.inf, x.size)
-        steps = super().within(np.zeros(x.size), (points - x) / self.weights, radius, unit)
-        return np.clip(x + steps * self.weights, clip.lower, clip.upper)
-
-    def ascent(self, gradients: FloatArray, size: float) -> FloatArray:
-        """Return the steepest steps in the weighted inputs."""
-        return super().ascent(gradients * self.weights, size) * self.weights
-
-    def problem(
-        self, network: Network, x: FloatArray | None, radius: float, clip: Box, norm: OutputNorm
-    ) -> LipschitzProblem:
-        """Use weighted directions; for balls of l2 or l1, the coordinates ``(x' - x) / w``."""
-        if x is None or self.name == "linf":
+        """Use weighted directions; for weighted balls of l2 or l1, coordinates ``(x' - x) / w``."""
+        weights = self._weights
+        if x is None or weights is None or self.name == "linf":
             domain = clip if x is None else self.ball(x, radius, clip)
-            return LipschitzProblem(network, domain, self.name, norm, weights=self.weights)
-        outer = self._charted(clip.lower - x), self._charted(clip.upper - x)
+            return LipschitzProblem(network, domain, self.name, norm, weights=weights)
+        outer = _charted(clip.lower - x, weights), _charted(clip.upper - x, weights)
         domain = ball(np.zeros(x.size), radius, self.name, outer)
-        charted = Network([Layer(np.diag(self.weights), x), *network.layers], network.name)
+        charted = Network([Layer(np.diag(weights), x), *network.layers], network.name)
         return LipschitzProblem(charted, domain, self.name, norm)
 
-    def _charted(self, steps: FloatArray) -> FloatArray:
-        """Return ``steps / w`` (d,), rounded away from zero; covers a difference and a quotient."""
-        sides = steps / self.weights
-        away = np.nextafter(sides + gamma(2) * sides, np.copysign(np.inf, steps))
-        return np.where(steps == 0.0, 0.0, away)  # an input that cannot move remains fixed
+
+def _charted(steps: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return ``steps / w`` (d,), rounded away from zero; covers a difference and a quotient."""
+    sides = steps / weights
+    away = np.nextafter(sides + gamma(2) * sides, np.copysign(np.inf, steps))
+    return np.where(steps == 0.0, 0.0, away)  # an input that cannot move remains fixed
 
 
 class Polyhedral(Metric):

@@ -137,11 +137,6 @@ class MonotoneReport(Report):
             "inputs": {names[i]: dict(count) for i, count in sorted(inputs.items())},
         }
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return summary, columns and rows as plain data."""
-        data = None if self.columns is None else self.columns.to_dict()
-        return {"data": data, **super().to_dict()}
-
     def __repr__(self) -> str:
         counts = ", ".join(f"{self.count(verdict)} {verdict}" for verdict in Trend)
         return f"MonotoneReport: {len(self.rows)} rows, {counts}"

@@ -337,13 +337,12 @@ class _Decision:
                 self._take(find_example(self.classifier, self.x, self.label, far, rng, self.clock))
         few = RADIUS_NODES if radius is None and not settings.exact else None
         certified = max(self.inner, min(self.constants.safe, most))
-        found = smallest_perturbation(
+        inner, example = smallest_perturbation(
             self.classifier, self.x, self.label, most, self.clock, certified, self.example, few
         )
-        example = found.example
         if example is not None and example is not self.example and self._agreed(example):
             self.example = example
-        self.inner = max(self.inner, found.certified)
+        self.inner = max(self.inner, inner)
         return self.inner
 
     def _agreed(self, example: Example) -> Example | None:

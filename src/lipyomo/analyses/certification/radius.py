@@ -53,22 +53,6 @@ class MetricBall:
         return self.metric.distance(points - self.centre)
 
 
-@dataclass(frozen=True)
-class Radius:
-    """An interval for the size of the smallest adversarial perturbation.
-
-    Attributes
-    ----------
-    certified : float
-        No valid input within this radius has another class.
-    example : Example or None
-        The nearest known input of another class, confirmed in exact arithmetic.
-    """
-
-    certified: float
-    example: Example | None
-
-
 def smallest_perturbation(
     classifier: Classifier,
     x: FloatArray,
@@ -78,7 +62,7 @@ def smallest_perturbation(
     certified: float = 0.0,
     example: Example | None = None,
     nodes: int | None = None,
-) -> Radius:
+) -> tuple[float, Example | None]:
     """Search for the nearest input of another class, one rival after another.
 
     Parameters
@@ -100,7 +84,10 @@ def smallest_perturbation(
 
     Returns
     -------
-    Radius
+    certified : float
+        No valid input within this radius has another class.
+    example : Example or None
+        The nearest known input of another class, confirmed in exact arithmetic.
     """
     around = MetricBall(classifier.metric, x, classifier.clip)
     rows = -classifier.functionals(label)
@@ -130,7 +117,7 @@ def smallest_perturbation(
         if point is not None and (example is None or -ended.best.value < example.distance):
             rival = int(classifier.rivals(label)[number])
             example = Example(point, -ended.best.value, rival)
-    return Radius(max(certified, inner), example)
+    return max(certified, inner), example
 
 
 def _searched(

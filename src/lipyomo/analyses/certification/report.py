@@ -119,11 +119,6 @@ class RobustnessReport(Report):
             "median seconds": float(np.median(seconds)) if seconds else None,
         }
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return summary, columns and rows as plain data."""
-        data = None if self.columns is None else self.columns.to_dict()
-        return {"data": data, **super().to_dict()}
-
     def __repr__(self) -> str:
         found, radii = self.summary(), self.radii
         at = f"radius {radii[0]:g}" if len(radii) == 1 else "the radii of the rows"

@@ -109,47 +109,25 @@ class PatternNorms(Measure):
 
 
 @dataclass(frozen=True, eq=False)
-class KnownEntries:
-    """Attained values of the entries of a Jacobian, ``rows . J T``.
-
-    Attributes
-    ----------
-    attained : ndarray, shape (2, p, k)
-        Largest attained values of the negatives of the entries, and of the entries.
-    tolerance : ndarray, shape (p, k)
-    """
-
-    attained: FloatArray
-    tolerance: FloatArray
-
-    def excess(self, low: FloatArray, high: FloatArray) -> FloatArray:
-        """Return the largest excess (n,) of entries with ranges (n, p, k), in tolerances."""
-        over = np.maximum(high - self.attained[1], -low - self.attained[0]) / self.tolerance
-        return np.asarray(over.max(axis=(1, 2)))
-
-    def room(self, sizes: FloatArray) -> FloatArray:
-        """Bound the rounding error (n,) of `excess`, for entries of sizes (n, p, k)."""
-        terms = (sizes + np.abs(self.attained).max(axis=0)) / self.tolerance
-        return np.asarray(gamma(4) * terms.max(axis=(1, 2)))
-
-
-@dataclass(frozen=True, eq=False)
 class Excess(Measure):
-    """The excess of the entries, as a `Measure`.
+    """The excess of the entries of a Jacobian, ``rows . J T``, as a `Measure`.
 
     Attributes
     ----------
     problem : LipschitzProblem
     rows : ndarray, shape (p, m)
         Functionals.
-    known : KnownEntries
+    attained : ndarray, shape (2, p, k)
+        Largest attained values of the negatives of the entries, and of the entries.
+    tolerance : ndarray, shape (p, k)
     enough : float
-        Excess that closes a box.
+        Excess that closes a box, in tolerances.
     """
 
     problem: LipschitzProblem
     rows: FloatArray
-    known: KnownEntries
+    attained: FloatArray
+    tolerance: FloatArray
     enough: float
 
     @cached_property
@@ -160,12 +138,12 @@ class Excess(Measure):
 
     def sizes(self, jacobians: FloatArray) -> FloatArray:
         """See `Measure`."""
-        return self.known.excess(jacobians, jacobians)
+        return self._excess(jacobians, jacobians)
 
     def errors(self, sizes: FloatArray, terms: int) -> FloatArray:
         """See `Measure`."""
-        lost = gamma(terms) * (sizes / self.known.tolerance).max(axis=(1, 2))
-        return np.asarray(lost + self.known.room(sizes))
+        lost = gamma(terms) * (sizes / self.tolerance).max(axis=(1, 2))
+        return np.asarray(lost + self._room(sizes))
 
     def weak(self, values: FloatArray, errors: FloatArray) -> BoolArray:
         """See `Measure`."""
@@ -176,5 +154,14 @@ class Excess(Measure):
         network = self.problem.tangent_network
         ranges = [gradient_entries(network, phases, row) for row in self.rows]
         low, high = (np.stack(ends, axis=1) for ends in zip(*ranges, strict=True))
-        room = self.known.room(np.maximum(np.abs(low), np.abs(high)))
-        return self.known.excess(low, high) + room
+        return self._excess(low, high) + self._room(np.maximum(np.abs(low), np.abs(high)))
+
+    def _excess(self, low: FloatArray, high: FloatArray) -> FloatArray:
+        """Return the largest excess (n,) of entries with ranges (n, p, k), in tolerances."""
+        over = np.maximum(high - self.attained[1], -low - self.attained[0]) / self.tolerance
+        return np.asarray(over.max(axis=(1, 2)))
+
+    def _room(self, sizes: FloatArray) -> FloatArray:
+        """Bound the rounding error (n,) of `_excess`, for entries of sizes (n, p, k)."""
+        terms = (sizes + np.abs(self.attained).max(axis=0)) / self.tolerance
+        return np.asarray(gamma(4) * terms.max(axis=(1, 2)))

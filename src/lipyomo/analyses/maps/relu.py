@@ -20,7 +20,7 @@ import numpy as np
 from lipyomo.analyses.maps.cells import halved_cells
 from lipyomo.analyses.maps.ends import LEVELS, Ends, Narrowing, Slices
 from lipyomo.analyses.maps.inside import inside
-from lipyomo.analyses.maps.measure import Excess, KnownEntries, PatternNorms
+from lipyomo.analyses.maps.measure import Excess, PatternNorms
 from lipyomo.analyses.maps.pieces import INPUTS, Pieces, with_sides
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.base.clock import Clock
@@ -164,7 +164,7 @@ def bound_entries(
     low: FloatArray,
     high: FloatArray,
     clock: Clock,
-    sample: Callable[[FloatArray], KnownEntries],
+    sample: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
     effort: int,
 ) -> tuple[float, int]:
     """Bound the excess of all entries over the cells ``low <= x <= high``, both (n, d).
@@ -176,7 +176,7 @@ def bound_entries(
         Cells that cover the domain.
     clock : Clock
     sample : callable
-        Called with points (n, d) that may attain more; returns the attained values after these.
+        Called with points (n, d) that may attain more; returns attained values and tolerances.
     effort : int
         Most boxes for a cell.
 
@@ -193,7 +193,8 @@ def bound_entries(
         points = cells.found()
         if not len(points):
             return now
-        return Pieces(replace(excess, known=sample(points)))
+        attained, tolerance = sample(points)
+        return Pieces(replace(excess, attained=attained, tolerance=tolerance))
 
     narrow(cells, Pieces(excess), (low, high), clock, effort, learn)
     return float(cells.ends.upper.max()), int(cells.spent.sum())

@@ -16,7 +16,7 @@ from typing import Literal
 
 import numpy as np
 
-from lipyomo.analyses.maps.measure import Excess, KnownEntries
+from lipyomo.analyses.maps.measure import Excess
 from lipyomo.analyses.maps.relu import bound_entries, divided
 from lipyomo.analyses.maps.stages import EFFORT, LEAST
 from lipyomo.analyses.questions.entry_ends import End, EntryEnds
@@ -131,12 +131,13 @@ class EntrySearch:
             return
         low, high = divided(domain.lower, domain.upper, LEAST)
 
-        def sample(points: FloatArray) -> KnownEntries:
+        def sample(points: FloatArray) -> tuple[FloatArray, FloatArray]:
             for x in points:
                 self._sample(small.lift_point(x))
-            return self.ends.known
+            return self.ends.attained, self.ends.tolerance
 
-        excess = Excess(small.problem, self._rows, self.ends.known, CLOSED / EXACT_TOLERANCE)
+        known = self.ends.attained, self.ends.tolerance
+        excess = Excess(small.problem, self._rows, *known, CLOSED / EXACT_TOLERANCE)
         above, boxes = bound_entries(excess, low, high, self._clock, sample, EFFORT)
         self.nodes += boxes
         self.ends = self.ends.within(above, self.ends.tolerance)

@@ -10,7 +10,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-from lipyomo.analyses.maps.measure import KnownEntries
 from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.kept import Arrays
@@ -90,11 +89,6 @@ class EntryEnds:
     def all_attained(self) -> bool:
         """Whether both ends of every entry have attained values."""
         return bool(np.isfinite(self.attained).all())
-
-    @property
-    def known(self) -> KnownEntries:
-        """Attained values and tolerances, for batches of boxes."""
-        return KnownEntries(self.attained, self.tolerance)
 
     def at(self, x: FloatArray) -> EntryEnds | None:
         """Add values attained at a point (d,) or a sum (2, d); None if it does not count."""

@@ -19,7 +19,7 @@ from lipyomo.problems.domains.polytope import Polytope
 from lipyomo.problems.norms import ONE_BY_ONE
 
 
-def rounded_out(point: FloatArray, step: float) -> FloatArray:
+def rounded_out(point: FloatArray, step: float | FloatArray) -> FloatArray:
     """Return ``point + step``, rounded in the direction of the step."""
     end = point + step
     outwards = np.nextafter(end, np.copysign(np.inf, step))
