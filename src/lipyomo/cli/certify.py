@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,6 @@ from lipyomo.analyses.certification import (
     PointSettings,
     RobustnessReport,
     RobustnessRow,
-    RobustnessVerdict,
 )
 from lipyomo.analyses.certification.plot import plot_curves
 from lipyomo.analyses.certification.point import METHODS, PointKeywords
@@ -56,15 +55,9 @@ def run(words: Sequence[str]) -> int:
     points, labels = job.data.inputs, job.data.labels
     jobs = data_rows(classifier, points, labels, radii, chosen is not None)
     job.announce(("decision", classifier.decision))
-
-    def start(done: Collection[int]) -> Iterator[dict[str, Any]]:
-        left = [entry for entry in jobs if entry[0] not in done]
-        for row in task.run(left):
-            yield row.to_dict()
-
     head = job.head("radius", "norm", "methods", "exact", "solver", "no_radii", "seed", "threshold")
     head["ladder"] = head.pop("methods")  # its name in files, since 0.1.0
-    worked = job.work(COLUMNS, head, len(jobs), start, _line, _is_final)
+    worked = job.decide(task, jobs, COLUMNS, head, _line)
     report = RobustnessReport(
         None if np.ndim(radius) else settings.radius,
         tuple(map(RobustnessRow.from_dict, worked.rows)),
@@ -109,10 +102,6 @@ def _parser() -> Parser:
     add_options(parser, "--seed", help="of the attack (0)")
     add_options(parser, "--plot", help="draw certified accuracy")
     return parser
-
-
-def _is_final(row: dict[str, Any]) -> bool:
-    return row["verdict"] not in (None, "", RobustnessVerdict.OPEN)
 
 
 def _line(found: dict[str, Any]) -> str:

@@ -19,8 +19,7 @@ from lipyomo.analyses.maps import (
     map_cells,
     refine_cells,
 )
-from lipyomo.analyses.maps.page import KIND
-from lipyomo.analyses.maps.plot import plane_of, plot_map
+from lipyomo.analyses.maps.plot import PAGE, plane_of, plot_map
 from lipyomo.analyses.maps.run import MapKeywords
 from lipyomo.analyses.maps.store import ENDINGS
 from lipyomo.base.system.outputs import check_output, shown
@@ -177,5 +176,5 @@ def _picture(text: str) -> Path:
     """Read the name of a picture or page."""
     if not text.endswith(".html"):
         return read_picture(text, "--plot")
-    check_output(text, KIND)
+    check_output(text, PAGE)
     return Path(text)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from lipyomo.analyses.certification.monotone import (
@@ -55,25 +56,12 @@ def run(words: Sequence[str]) -> int:
     asked = {name: getattr(arguments, name) for name in ("clip", *HEAD[:4])}
     settings = MonotoneSettings(**given(arguments, MonotoneKeywords))
     task = MonotoneTask(job.network, **asked, settings=settings, onnx=job.onnx)
-    points = job.data.inputs
     job.announce()
-
-    def start(done: Collection[int]) -> Iterator[dict[str, Any]]:
-        for row in task.run(task.jobs(points, done)):
-            yield row.to_dict()
-
-    worked = job.work(COLUMNS, job.head(*HEAD), len(task.jobs(points)), start, _line, _is_final)
+    worked = job.decide(task, task.jobs(job.data.inputs), COLUMNS, job.head(*HEAD), _line)
     rows = tuple(map(MonotoneRow.from_dict, worked.rows))
     report = MonotoneReport(rows, job.data.columns)
-
-    def plot() -> None:
-        plot_slopes(report, arguments.plot)
-
-    return worked.finish(arguments, report.to_dict(), lambda: _show(report), plot)
-
-
-def _is_final(row: dict[str, Any]) -> bool:
-    return row["verdict"] not in (None, "", Trend.OPEN)
+    show, plot = partial(_show, report), partial(plot_slopes, report, arguments.plot)
+    return worked.finish(arguments, report.to_dict(), show, plot)
 
 
 def _line(row: dict[str, Any]) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from lipyomo.analyses.certification.data import OnnxSource
+from lipyomo.analyses.certification.data import OnnxSource, RowTask
 from lipyomo.analyses.certification.tables import with_names
 from lipyomo.base.digest import array_digest
 from lipyomo.base.system.outputs import OutputError, shown
@@ -156,6 +156,25 @@ class RowsJob:
         asked = [name for name in DIRECTIONS if getattr(self.arguments, name, None) is not None]
         named = ("clip", *names, *asked)
         return found | {name: _stated(getattr(self.arguments, name)) for name in named}
+
+    def decide(
+        self,
+        task: RowTask[Any, Any],
+        jobs: Sequence[Any],
+        columns: Sequence[str],
+        head: Row,
+        line: Callable[[Row], str],
+    ) -> Worked:
+        """Decide the rows of a task, whose jobs begin with their indices; see `work`."""
+
+        def start(done: Collection[int]) -> Iterator[Row]:
+            left = [job for job in jobs if job[0] not in done]
+            return (row.to_dict() for row in task.run(left))
+
+        def is_final(row: Row) -> bool:
+            return row["verdict"] not in (None, "", "open")
+
+        return self.work(columns, head, len(jobs), start, line, is_final)
 
     def work(
         self,

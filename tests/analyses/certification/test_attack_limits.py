@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from lipyomo import Box, LipschitzProblem
-from lipyomo.analyses.certification.attack import find_example, pulled
 from lipyomo.analyses.certification.classifier import Classifier
+from lipyomo.analyses.certification.nearest import find_example, pulled
 from lipyomo.base.clock import Clock
 from lipyomo.networks.network import Network
 from lipyomo.problems.reductions.merge import exactly

@@ -16,8 +16,8 @@ from lipyomo.analyses.certification import (
     RobustnessVerdict,
     certify_point,
 )
-from lipyomo.analyses.certification.attack import find_example
 from lipyomo.analyses.certification.exact import least_margin, proves_positive
+from lipyomo.analyses.certification.nearest import find_example
 from lipyomo.base.errors import LipyomoError
 from lipyomo.networks.network import Layer, Network
 from lipyomo.problems.domains import Box

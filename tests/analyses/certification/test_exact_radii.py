@@ -12,8 +12,7 @@ from scipy.optimize import minimize
 import lipyomo
 from lipyomo import Layer, LipyomoError, Network
 from lipyomo.analyses.certification import Classifier, RobustnessVerdict
-from lipyomo.analyses.certification.attack import find_example
-from lipyomo.analyses.certification.radius import farthest, smallest_perturbation
+from lipyomo.analyses.certification.nearest import farthest, find_example, smallest_perturbation
 from lipyomo.base.clock import Clock
 from lipyomo.primal.regions.value import value_at
 from lipyomo.problems.affine.signal import affine_pieces

@@ -7,7 +7,7 @@ import pytest
 
 import lipyomo
 from lipyomo import Box, LipschitzProblem
-from lipyomo.analyses.maps.measure import Excess
+from lipyomo.analyses.maps.pieces import Excess
 from lipyomo.analyses.maps.relu import bound_entries, divided
 from lipyomo.base.clock import Clock
 from networks import mixed_network, random_network

@@ -16,8 +16,7 @@ import oracle
 from lipyomo import AllSpace, Box, LipschitzProblem, Network, map_cells
 from lipyomo.analyses.maps import CellMap, Cells, MapSettings, cells_of, grid, refine_cells
 from lipyomo.analyses.maps.ends import Narrowing
-from lipyomo.analyses.maps.measure import PatternNorms
-from lipyomo.analyses.maps.pieces import Pieces, with_sides
+from lipyomo.analyses.maps.pieces import PatternNorms, Pieces, with_sides
 from lipyomo.analyses.maps.result import statuses
 from lipyomo.analyses.maps.stages import Constants, Job
 from lipyomo.base.errors import LipyomoError

@@ -13,9 +13,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.analyses.api import solve
+from lipyomo.analyses.api import solve, unless_interrupted
 from lipyomo.analyses.certification.data import Clip, DataError, class_of, clip_box, data_point
-from lipyomo.analyses.certification.goal import unless_interrupted
 from lipyomo.analyses.certification.metric import metric_of
 from lipyomo.base.arguments import real_number
 from lipyomo.base.arrays import FloatArray

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lipyomo.analyses.api import bound_until
 from lipyomo.analyses.certification.classifier import Classifier
-from lipyomo.analyses.certification.goal import bound_until
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import PART
 from lipyomo.base.system.processes import MOMENT

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import product
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.analyses.api import solve
+from lipyomo.analyses.api import bound_until, solve, unless_interrupted
 from lipyomo.analyses.certification.columns import Columns
 from lipyomo.analyses.certification.data import (
     Clip,
@@ -36,7 +36,6 @@ from lipyomo.analyses.certification.data import (
     clip_box,
     data_point,
 )
-from lipyomo.analyses.certification.goal import bound_until, unless_interrupted
 from lipyomo.analyses.certification.tables import read_inputs, with_names
 from lipyomo.analyses.questions.tilts import tilted
 from lipyomo.analyses.quick import read_network
@@ -300,10 +299,10 @@ class MonotoneTask(RowTask[Job, MonotoneRow]):
         given = getattr(self, name)
         return [given] if isinstance(given, str) else list(given)
 
-    def jobs(self, points: FloatArray, done: Container[int] = ()) -> list[Job]:
-        """Return jobs for each point and input, except those whose index is `done`."""
+    def jobs(self, points: FloatArray) -> list[Job]:
+        """Return jobs for each point and input."""
         pairs = product(range(len(points)), self.signs)
-        return [(n, k, i, points[k]) for n, (k, i) in enumerate(pairs) if n not in done]
+        return [(n, k, i, points[k]) for n, (k, i) in enumerate(pairs)]
 
     def blank(self, job: Job) -> MonotoneRow:
         """Return the row of a job without results."""

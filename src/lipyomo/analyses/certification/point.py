@@ -30,13 +30,19 @@ from itertools import takewhile
 
 import numpy as np
 
-from lipyomo.analyses.certification.attack import DOUBLINGS, Example, find_example, pulled
+from lipyomo.analyses.api import bound_until
 from lipyomo.analyses.certification.classifier import Classifier
 from lipyomo.analyses.certification.data import ReportRow
 from lipyomo.analyses.certification.exact import least_margin, proves_positive
-from lipyomo.analyses.certification.goal import bound_until
 from lipyomo.analyses.certification.metric import Polyhedral
-from lipyomo.analyses.certification.radius import farthest, smallest_perturbation
+from lipyomo.analyses.certification.nearest import (
+    DOUBLINGS,
+    Example,
+    farthest,
+    find_example,
+    pulled,
+    smallest_perturbation,
+)
 from lipyomo.base.arguments import instance, positive, whole_number
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock

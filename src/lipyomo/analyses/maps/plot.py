@@ -1,22 +1,40 @@
-"""Pictures of maps: the constant and the gap side by side, as heat maps."""
+"""Pictures of maps: the constant and the gap side by side as heat maps, or an HTML page.
+
+The page is self-contained, and shows the values of the cell under the pointer.
+"""
 
 from __future__ import annotations
 
+import json
+import math
+from html import escape
 from os import PathLike
 from pathlib import Path
+from string import Template
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from lipyomo.analyses.maps.cells import Cells
-from lipyomo.analyses.maps.page import write_page
 from lipyomo.analyses.maps.result import CellMap
 from lipyomo.base.arrays import FloatArray, IntArray
+from lipyomo.base.decimals import down, up
 from lipyomo.base.errors import ProblemError
 from lipyomo.base.numerics.rounding import EXACT_TOLERANCE
 from lipyomo.base.pictures import INK, entitle, mathematics, new_figure, plain_name, save_figure
+from lipyomo.base.system.outputs import starting, written
 from lipyomo.networks.naming import called
 from lipyomo.problems.result import Status
+
+MOST = 250_000
+"""Most cells of a page, which contains the values of each."""
+
+START = "<!doctype html>\n<!-- a map of lipyomo -->\n"
+
+PAGE = starting("a page with a map", START.encode())
+
+TEMPLATE = Path(__file__).with_name("page.html")
+"""The page, with names for what is filled in; its colours are those of matplotlib's viridis."""
 
 SAMPLES = 400
 """Sample points along each axis for drawing kinks."""
@@ -182,3 +200,53 @@ def draw_witness(axes: Any, found: CellMap, plane: Plane) -> None:
         color=INK,
         bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "alpha": 0.8, "linewidth": 0},
     )
+
+
+def write_page(found: CellMap, axes: IntArray, path: Path) -> None:
+    """Write the page of a map in the plane of two inputs.
+
+    Ends are rounded outwards to the digits shown.
+
+    Raises
+    ------
+    ProblemError
+        If the map has too many cells.
+    OutputError
+        If the file cannot or must not be written.
+    """
+    if len(found) > MOST:
+        raise ProblemError(
+            f"a page holds at most {MOST} cells, not {len(found)}.  Remedy: a picture (.png, .pdf)"
+        )
+    low, high = found.lower[:, axes].T.tolist(), found.upper[:, axes].T.tolist()
+    columns = (
+        *(low[0], high[0], low[1], high[1]),
+        map(down, found.constant_lower.tolist()),
+        (up(end) if math.isfinite(end) else "inf" for end in found.constant_upper.tolist()),
+        found.gaps.tolist(),
+        (end if math.isfinite(end) else None for end in found.constant_upper.tolist()),
+        found.status.tolist(),
+        ([float(f"{x:.9g}") for x in point] for point in found.witness.tolist()),
+    )
+    data = {
+        "left": min(low[0]),
+        "right": max(high[0]),
+        "bottom": min(low[1]),
+        "top": max(high[1]),
+        "names": [called(axis, found.problem.network.input_names) for axis in axes.tolist()],
+        "place": found.place[axes].tolist(),
+        "cells": list(zip(*columns, strict=True)),
+    }
+    constants = found.of == "constants"
+    about = found.problem.describe_norms() if constants else found.what
+    title = f"{found.problem.network.name}: {about}"
+    text = json.dumps(data, separators=(",", ":")).replace("</", "<\\/")
+    page = Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
+        title=escape(title),
+        summary=escape(found.summary()).replace("\n", "<br>"),
+        data=text,
+        one="constant" if constants else "value",
+        what="Lipschitz constant" if constants else "size of the value",
+    )
+    with written(path, PAGE) as stream:
+        stream.write(page.encode())

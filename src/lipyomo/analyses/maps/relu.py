@@ -20,8 +20,7 @@ import numpy as np
 from lipyomo.analyses.maps.cells import halved_cells
 from lipyomo.analyses.maps.ends import LEVELS, Ends, Narrowing, Slices
 from lipyomo.analyses.maps.inside import inside
-from lipyomo.analyses.maps.measure import Excess, PatternNorms
-from lipyomo.analyses.maps.pieces import INPUTS, Pieces, with_sides
+from lipyomo.analyses.maps.pieces import INPUTS, Excess, PatternNorms, Pieces, with_sides
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.numerics.exact import affine_value

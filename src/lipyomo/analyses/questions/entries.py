@@ -16,7 +16,7 @@ from typing import Literal
 
 import numpy as np
 
-from lipyomo.analyses.maps.measure import Excess
+from lipyomo.analyses.maps.pieces import Excess
 from lipyomo.analyses.maps.relu import bound_entries, divided
 from lipyomo.analyses.maps.stages import EFFORT, LEAST
 from lipyomo.analyses.questions.entry_ends import End, EntryEnds
