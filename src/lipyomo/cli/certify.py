@@ -81,7 +81,7 @@ def _parser() -> Parser:
         (10.0, "a point"),
     )
     text = "of the verdicts: a number, or a .npy file with one for each row"
-    add_options(parser, "--radius", type="arrays.read_side", required=True, help=text)
+    add_options(parser, "--radius", type="side", required=True, help=text)
     add_options(parser, "--threshold")
     metric = parser.add_mutually_exclusive_group()
     add_options(metric, "--norm", help="of perturbations (linf)")

@@ -15,7 +15,7 @@ from lipyomo.analyses.certification.columns import Column, read_columns
 from lipyomo.analyses.certification.tables import DataSet, entry, is_text, table_entries
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.system.outputs import shown
-from lipyomo.cli.arrays import check_numbers, load_numpy
+from lipyomo.cli.values import check_numbers, load_numpy
 from lipyomo.cli.words import UsageError
 from lipyomo.networks.network import Network
 

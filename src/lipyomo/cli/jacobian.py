@@ -62,7 +62,7 @@ def run(words: Sequence[str]) -> int:
     field = parser.add_argument_group("fields (as many outputs as inputs)")
     add_options(field, "--contraction")
     text = "a .npy file of P, positive definite: in the norm (v . P v)^1/2 (l2)"
-    add_options(field, "--metric", type="arrays.read_array", dest="metric", help=text)
+    add_options(field, "--metric", type="array", dest="metric", help=text)
     add_options(parser, *SHOWN)
     arguments, began, given, domain = read_question(parser, words)
     network = given.network

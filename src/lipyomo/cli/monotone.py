@@ -43,7 +43,7 @@ def run(words: Sequence[str]) -> int:
         (10.0, "a row and input"),
     )
     half = "half width of the boxes: a number, or a .npy file"
-    add_options(parser, "--radius", type="arrays.read_side", required=True, help=half)
+    add_options(parser, "--radius", type="side", required=True, help=half)
     add_options(parser, "--increasing", "--decreasing")
     add_options(parser, "--functional", help="of the outputs: numbers or a .npy file")
     add_options(parser, "--method", default="bnb")

@@ -31,9 +31,9 @@ def value(
     ----------
     metavar, text : str
     kind : callable or str
-        The function that reads the value; or its place in `lipyomo.cli`, such as
-        ``arrays.read_pair``, and words that it takes after the text and the option.  Its module is
-        imported when the option is given.
+        The function that reads the value, or its name in `lipyomo.cli.values` without ``read_``,
+        and words that it takes after the text and the option.  That module is imported when the
+        option is given.
     **more
         Further keywords of ``add_argument``.
     """
@@ -57,12 +57,11 @@ def flag(text: str, action: str = "store_true", **more: Any) -> dict[str, Any]:
 
 
 def _reader(kind: str, option: str) -> Callable[[str], Any]:
-    """Return the function of a place in `lipyomo.cli`; see `value`."""
-    place, *more = kind.split()
-    module, _, name = place.partition(".")
+    """Return the function of `lipyomo.cli.values` that reads a kind of value; see `value`."""
+    name, *more = kind.split()
 
     def read(text: str) -> Any:
-        return getattr(import_module(f"lipyomo.cli.{module}"), name)(text, option, *more)
+        return getattr(import_module("lipyomo.cli.values"), f"read_{name}")(text, option, *more)
 
     return read
 
@@ -79,7 +78,7 @@ COMMON: dict[str, dict[str, Any]] = {
     "--network": value(
         "[NAME=]FILE",
         "the ONNX file of a network that the query declares; may be repeated",
-        "values.read_named",
+        "named",
         action="append",
         default=[],
         dest="networks",
@@ -92,27 +91,17 @@ COMMON: dict[str, dict[str, Any]] = {
     # the problem
     "--norm": _choice("on the inputs (linf)", "linf", "l1", "l2", default="linf", kind=norm_name),
     "--output-norm": value("NORM", "linf (or |.| of one output), l1, l2, cross or cross(I)"),
-    "--functional": value(
-        "C", "|c.f| for numbers such as 1,-1 or a .npy file", "arrays.read_numbers"
-    ),
+    "--functional": value("C", "|c.f| for numbers such as 1,-1 or a .npy file", "numbers"),
     "--margin": value("LABEL", "cross(LABEL): margins of a class", int),
     "--margin-of-label": flag("cross(i), i the row's (or predicted) class"),
-    "--entries": value(
-        "I,J", "numbers of the outputs, such as 0,2 or 1: (all)", "values.read_selection"
-    ),
-    "--wrt": value(
-        "I,...", "inputs that directions move: 0,3 or 5:9, or names (all)", "values.read_selection"
-    ),
-    "--box": value("LO,HI", "numbers or .npy files; or LO:HI of each input", "arrays.read_pair"),
-    "--ball": value(
-        "CENTER", "a number for all inputs, one for each, or a .npy file", "arrays.read_side"
-    ),
-    "--polytope": value(
-        "FILE", ".npz with A and b: the x with A x <= b", "arrays.read_inequalities"
-    ),
+    "--entries": value("I,J", "numbers of the outputs, such as 0,2 or 1: (all)", "selection"),
+    "--wrt": value("I,...", "inputs that directions move: 0,3 or 5:9, or names (all)", "selection"),
+    "--box": value("LO,HI", "numbers or .npy files; or LO:HI of each input", "pair"),
+    "--ball": value("CENTER", "a number for all inputs, one for each, or a .npy file", "side"),
+    "--polytope": value("FILE", ".npz with A and b: the x with A x <= b", "inequalities"),
     "--everywhere": flag("all of R^d"),
     "--radius": value("R", "of the ball: 0.1, or 8/255", number),
-    "--clip": value("LO,HI", "cut a ball or polytope with this box", "arrays.read_pair"),
+    "--clip": value("LO,HI", "cut a ball or polytope with this box", "pair"),
     "--shell": value(
         "LOW,HIGH", "values of V between which points count, such as 0.1,1", shell_ends
     ),
@@ -127,7 +116,7 @@ COMMON: dict[str, dict[str, Any]] = {
     "--rows": value(
         "FILE",
         "write rows to this .csv or .jsonl file; a second run goes on there",
-        "values.read_output ROWS .csv .jsonl",
+        "output ROWS .csv .jsonl",
     ),
     "--threshold": value(
         "T", "class 1 is where one output is above it (0.5 of a probability, 0 of a logit)", float
@@ -143,7 +132,7 @@ COMMON: dict[str, dict[str, Any]] = {
     "--values": flag("sizes of the outputs"),
     "--cells": value("NxM", "cells along each divided input: 64x64", cell_counts),
     "--axes": value("I,J", "divided inputs, by number or name (the first ones)", names_and_numbers),
-    "--at": value("X", "numbers, or a .npy file, for the others (they range)", "arrays.read_side"),
+    "--at": value("X", "numbers, or a .npy file, for the others (they range)", "side"),
     "--boxes": value("FILE", ".npy (n, 2, d), or CSV: all lower, then all upper ends", file_path),
     "--until": value("G", "halve cells, without a search, until this gap is left", ratio),
     # the method
@@ -161,14 +150,12 @@ COMMON: dict[str, dict[str, Any]] = {
         "eigenvalues of the symmetric part: below zero, solutions of x' = f(x) contract"
     ),
     "--smoothness": flag("of a proof of 'lipyomo smoothness'"),
-    "--plot": value("FILE", "draw the interval over time", "values.read_picture"),
-    "--proof": value(
-        "FILE", "write a proof file, for 'lipyomo verify'", "values.read_output PROOF"
-    ),
+    "--plot": value("FILE", "draw the interval over time", "picture"),
+    "--proof": value("FILE", "write a proof file, for 'lipyomo verify'", "output PROOF"),
     "--nodes": flag("list the nodes in order"),
     "--vnncomp": flag("answer as VNN-COMP asks: unsat, sat, unknown, timeout"),
     "--markdown": flag("the table of the documentation"),
-    "--csv": value("FILE", "write the table", "values.read_output DERIVATIVES .csv"),
+    "--csv": value("FILE", "write the table", "output DERIVATIVES .csv"),
     "--json": flag("one JSON object on stdout"),
     "--quiet": flag("no progress on stderr"),
 }
@@ -180,35 +167,28 @@ RARE: dict[str, dict[str, Any]] = {
     "--fix": value(
         "NAME=VALUE",
         "a value for an input: numbers or a .npy file; may be repeated",
-        "values.read_fix",
+        "fix",
         action="append",
         default=[],
     ),
     "--dual-ball": value(
         "FILE",
         "a linear norm: .npz with 'vertices', or with 'A' and 'b', of its dual ball",
-        "values.read_dual_ball",
+        "dual_ball",
         dest="output_norm",
     ),
     "--metric": value(
-        "FILE",
-        "a (fair) metric of the inputs instead, by its dual ball",
-        "values.read_dual_ball",
-        dest="norm",
+        "FILE", "a (fair) metric of the inputs instead, by its dual ball", "dual_ball", dest="norm"
     ),
     "--weights": value(
         "W",
         "the norm of a direction v is |v / W|: numbers, one for each input, or a .npy file",
-        "arrays.read_numbers",
+        "numbers",
     ),
     "--directions": value(
-        "FILE",
-        ".npy with a matrix T of a row for each input: the norm of J T",
-        "arrays.read_array",
+        "FILE", ".npy with a matrix T of a row for each input: the norm of J T", "array"
     ),
-    "--vnnlib": value(
-        "FILE", "the conditions on the inputs in a VNN-LIB file", "values.read_query_file"
-    ),
+    "--vnnlib": value("FILE", "the conditions on the inputs in a VNN-LIB file", "query_file"),
     "--part": value("N", "one part of a VNN-LIB file, from 0 on (all)", count(0)),
     "--ball-norm": _choice("of the ball (linf)", "linf", "l2", "l1", kind=norm_name),
     "--formulation": _choice(
@@ -234,16 +214,14 @@ RARE: dict[str, dict[str, Any]] = {
     "--no-radii": flag("only the verdict at R"),
     "--largest": flag("--until is about the largest constant only"),
     "--memory-limit": value(
-        "SIZE",
-        "such as 2GB (for the import: half of the machine's memory)",
-        "values.read_memory",
+        "SIZE", "such as 2GB (for the import: half of the machine's memory)", "memory"
     ),
     "--dask": value("ADDRESS", "search on the workers of this dask scheduler"),
     "--jobs": value("N", "methods at a time (1)", count(1), default=1),
     "--checkpoint": value(
         "FILE",
         "branch and bound writes its state here, every few minutes and when it is stopped",
-        "values.read_output CHECKPOINT",
+        "output CHECKPOINT",
     ),
     "--resume": flag("go on from the checkpoint, if the file exists"),
     "--overwrite": flag("replace the checkpoint, if the file exists"),
@@ -255,9 +233,7 @@ RARE: dict[str, dict[str, Any]] = {
     ),
     "--rational": flag("recompute the witness in exact rationals too"),
     "--history": value(
-        "FILE",
-        "write the interval over time: .csv, or .json",
-        "values.read_output HISTORY .csv .json",
+        "FILE", "write the interval over time: .csv, or .json", "output HISTORY .csv .json"
     ),
     "--prove-upper": flag("with --proof: prove the upper end also where it rests on a MIP solver"),
     "--strict": flag(
@@ -272,7 +248,7 @@ OPTIONS = COMMON | RARE
 OUTPUTS = frozenset(
     name
     for name, keywords in OPTIONS.items()
-    if str(keywords.get("type")).startswith(("values.read_output", "values.read_picture"))
+    if str(keywords.get("type")).startswith(("output", "picture"))
 )
 """Options that name files to write."""
 

@@ -7,7 +7,7 @@ import pytest
 
 import networks
 from lipyomo import Box, LipschitzProblem, map_cells
-from lipyomo.analyses.maps import measure, relu, smooth, values
+from lipyomo.analyses.maps import pieces, relu, smooth, values
 from lipyomo.analyses.maps.cells import grid
 from lipyomo.analyses.maps.ends import Slices
 from lipyomo.analyses.maps.refine import refine_cells
@@ -37,14 +37,14 @@ def test_a_limit_is_noticed_between_cells_of_a_large_network(
 ) -> None:
     """The first cell takes all of the time, so no other cell is bounded."""
     now, seen = [0.0], []
-    plain = measure.PatternNorms.relaxed
+    plain = pieces.PatternNorms.relaxed
 
     def slow(self, phases, terms):  # type: ignore[no-untyped-def]
         now[0] += 2.0
         seen.append(len(phases))
         return plain(self, phases, terms)
 
-    monkeypatch.setattr(measure.PatternNorms, "relaxed", slow)
+    monkeypatch.setattr(pieces.PatternNorms, "relaxed", slow)
     problem = problem_of((700, 800, 2))
     cells = grid(problem.domain.lower, problem.domain.upper, (3, 2))
     bounding = PatternCells(problem, 0.0, EFFORT)
