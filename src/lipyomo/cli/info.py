@@ -14,7 +14,7 @@ from lipyomo.base.errors import ImportRefused
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.options import add_options
 from lipyomo.cli.parser import Parser
-from lipyomo.cli.show import laid_out, terminal_width, uses_colour
+from lipyomo.cli.show import print_lines
 from lipyomo.networks.building.budget import limits, spending
 
 EPILOG = """\
@@ -41,8 +41,7 @@ def run(words: Sequence[str]) -> int:
     if arguments.json:
         print(json.dumps(record, allow_nan=False))
     else:
-        for line in laid_out(_lines(record, arguments.nodes), terminal_width(), uses_colour()):
-            print(line)
+        print_lines(_lines(record, arguments.nodes))
     return Exit.DONE if record["network"] is not None else Exit.FAILED
 
 

@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 from lipyomo.analyses.api import choose_method, solve, without_methods
 from lipyomo.analyses.questions.several import largest_value, solve_largest
@@ -65,7 +64,11 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
     """
     with importing():
         get_method("bnb" if arguments.method == "auto" else arguments.method)
-    _check_together(arguments)
+    check_kept(arguments)
+    if arguments.prove_upper and arguments.proof is None:
+        raise UsageError(
+            "--prove-upper is about a proof, and there is none.  Remedy: add --proof FILE"
+        )
     settings = replace(read_settings(arguments), started=started)
     clock = Clock(settings.time_limit, began=started)
     memory = arguments.memory_limit
@@ -90,12 +93,12 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
         _warn_unbounded(problems, name, settings)
     with spending(limits(max(clock.left, LEAST), memory)):
         difference = given.check(SeveralDomains(tuple(one.domain for one in problems)))
-    ended = _solve(problems, name, _for_constant(settings, arguments), arguments)
-    result, aborted = ended.result, ended.aborted
+    own = _for_constant(settings, arguments)
+    result, interrupted, aborted = _solve(problems, name, own, arguments)
     problem = problems[result.details.get("part", 0)]
     result = result.noting(runtime_difference=difference)
     if arguments.minus is not None and not aborted:
-        result = _with_largest(result, problems, ended.interrupted, settings, arguments)
+        result = _with_largest(result, problems, interrupted, settings, arguments)
     messages = [str(note.message) for note in notes if issubclass(note.category, ImportNote)]
     result = result.noting(*messages, *read_notes(arguments))
     try:
@@ -126,15 +129,6 @@ def _warn_unbounded(problems: Sequence[LipschitzProblem], method: str, settings:
     warn(f"the domain is unbounded ({domain.describe()}): the interval may stay open{endless}")
 
 
-def _check_together(arguments: argparse.Namespace) -> None:
-    """Refuse options that exclude each other, and a checkpoint that cannot be used."""
-    check_kept(arguments)
-    if arguments.prove_upper and arguments.proof is None:
-        raise UsageError(
-            "--prove-upper is about a proof, and there is none.  Remedy: add --proof FILE"
-        )
-
-
 def _write_files(
     problem: LipschitzProblem,
     result: Result,
@@ -148,27 +142,15 @@ def _write_files(
         warn(result.details["unwritten"])
         codes.append(Exit.FAILED)
 
-    def proof(stop: Stop) -> bool:
-        return prove_constant(problem, result, arguments, stop, onnx, arguments.prove_upper)
-
-    def plot(_: Stop) -> None:
-        plot_history(result, problem, arguments.plot)
-
     files: dict[str, Callable[[Stop], object]] = {
         "history": lambda _: write_history(result, arguments.history),
-        "plot": plot,
-        "proof": proof,
+        "plot": lambda _: plot_history(result, problem, arguments.plot),
+        "proof": lambda stop: prove_constant(
+            problem, result, arguments, stop, onnx, arguments.prove_upper
+        ),
     }
     asked = {name: write for name, write in files.items() if getattr(arguments, name) is not None}
     return [*codes, *write_beside(asked, aborted)]
-
-
-class _Ended(NamedTuple):
-    """The result, and whether one Ctrl-C ended the method or a second one aborted it."""
-
-    result: Result
-    interrupted: bool
-    aborted: bool
 
 
 def _solve(
@@ -176,8 +158,11 @@ def _solve(
     name: str,
     settings: Settings,
     arguments: argparse.Namespace,
-) -> _Ended:
-    """Solve the problems while showing the live line."""
+) -> tuple[Result, bool, bool]:
+    """Solve the problems while showing the live line.
+
+    Also return whether one Ctrl-C ended the method, and whether a second one aborted it.
+    """
     with answer_only(), Interruption() as interruption, live_line(arguments.quiet) as tracker:
         settings = replace(settings, progress=tracker.update, should_stop=interruption.requested)
         try:
@@ -197,10 +182,10 @@ def _solve(
                     "left at once: the interval is the last one reported, in floating point",
                 ],
             )
-            return _Ended(result, interrupted=True, aborted=True)
+            return result, True, True
     if interruption.insisted:
         result = result.noting("left at once: the interval is the last one that was proved")
-    return _Ended(result, interruption.requested(), interruption.insisted)
+    return result, interruption.requested(), interruption.insisted
 
 
 def _for_constant(settings: Settings, arguments: argparse.Namespace) -> Settings:

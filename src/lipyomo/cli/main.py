@@ -27,7 +27,7 @@ from lipyomo.version import __version__
 SUBCOMMANDS = {
     "solvers": "lipyomo.cli.tables:print_solvers",
     "methods": "lipyomo.cli.tables:print_methods",
-    "difference": "lipyomo.cli.variants:difference",
+    "difference": "lipyomo.cli.variants:run_difference",
     "compare": "lipyomo.cli.compare:run",
     "certify": "lipyomo.cli.certify:run",
     "sweep": "lipyomo.cli.sweep:run",
@@ -40,7 +40,7 @@ SUBCOMMANDS = {
     "monotone": "lipyomo.cli.monotone:run",
     "property": "lipyomo.cli.property:run",
     "info": "lipyomo.cli.info:run",
-    "demo": "lipyomo.cli.variants:demo",
+    "demo": "lipyomo.cli.variants:run_demo",
     "verify": "lipyomo.cli.verify:run",
 }
 """Name of each subcommand, and the location of its function ``(arguments) -> exit code``."""

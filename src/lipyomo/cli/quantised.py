@@ -14,7 +14,7 @@ from lipyomo.base.errors import NormError
 from lipyomo.cli.entries import code_of
 from lipyomo.cli.live import watched
 from lipyomo.cli.problems import SeveralDomains, problem_on, read_domains, read_notes
-from lipyomo.cli.show import laid_out, largest_lines, problem_record, terminal_width, uses_colour
+from lipyomo.cli.show import largest_lines, print_lines, problem_record
 from lipyomo.cli.source import NamedNetwork
 from lipyomo.cli.words import UsageError
 from lipyomo.networks.building.budget import limits, spending
@@ -75,15 +75,15 @@ def bound_values(
         answer = {"largest_value": found.to_dict(), "warnings": notes}
         print(json.dumps({**answer, "problem": record, "version": __version__}, allow_nan=False))
     else:
-        lines = [
-            *largest_lines(found.to_dict()),
-            ("constant", "none: the quantised network is a step function"),
-            ("norm", problems[0].output_norm.name),
-            ("domain", "; ".join(record["domain"])),
-            ("network", f"{given.network.name}: {given.network.describe()}"),
-            ("time", f"{seconds(found.seconds)}, {found.nodes} nodes"),
-            *(("warning", text) for text in notes),
-        ]
-        for line in laid_out(lines, terminal_width(), uses_colour()):
-            print(line)
+        print_lines(
+            [
+                *largest_lines(found.to_dict()),
+                ("constant", "none: the quantised network is a step function"),
+                ("norm", problems[0].output_norm.name),
+                ("domain", "; ".join(record["domain"])),
+                ("network", f"{given.network.name}: {given.network.describe()}"),
+                ("time", f"{seconds(found.seconds)}, {found.nodes} nodes"),
+                *(("warning", text) for text in notes),
+            ]
+        )
     return code_of(found.status is Status.EXACT, found.unwritten)

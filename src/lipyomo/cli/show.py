@@ -35,13 +35,12 @@ _ENDED = {
 def show(problem: LipschitzProblem, result: Result, arguments: argparse.Namespace) -> None:
     """Print the result on stdout, in the format chosen by the options."""
     if arguments.json:
-        record = as_json(problem, result, str(arguments.network))
-        minus = getattr(arguments, "minus", None)
-        record["problem"]["minus"] = None if minus is None else str(minus)
+        asked = problem_record(problem, str(arguments.network))
+        asked["minus"] = None if arguments.minus is None else str(arguments.minus)
+        record = result.to_dict() | {"problem": asked, "version": __version__}
         print(json.dumps(record, allow_nan=False))
-        return
-    for line in laid_out(summary(problem, result), terminal_width(), uses_colour()):
-        print(line)
+    else:
+        print_lines(summary(problem, result))
 
 
 def write_history(result: Result, path: Path) -> None:
@@ -62,15 +61,13 @@ _COLOURS = {"constant": "1", "warning": "33"}
 """Terminal codes: bold, yellow."""
 
 
-def terminal_width() -> int | None:
-    """Return the width of the terminal; None if stdout is no terminal."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-
-
-def uses_colour() -> bool:
-    """Return whether stdout is a terminal with colours enabled (https://no-color.org)."""
+def print_lines(lines: Sequence[tuple[str, str]]) -> None:
+    """Print names and texts in two columns, with colours on a terminal (https://no-color.org)."""
+    terminal = sys.stdout.isatty()
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    return sys.stdout.isatty() and not plain
+    width = shutil.get_terminal_size().columns if terminal else None
+    for line in laid_out(lines, width, terminal and not plain):
+        print(line)
 
 
 def laid_out(lines: Sequence[tuple[str, str]], width: int | None, colour: bool) -> list[str]:
@@ -87,14 +84,6 @@ def laid_out(lines: Sequence[tuple[str, str]], width: int | None, colour: bool) 
             painted = part if code is None else f"\x1b[{code}m{part}\x1b[0m"
             shown.append(f"{name if number == 0 else '':<{INDENT}}{painted}".rstrip())
     return shown
-
-
-def as_json(problem: LipschitzProblem, result: Result, path: str) -> dict[str, Any]:
-    """Return the object that ``--json`` prints."""
-    record = result.to_dict()
-    record["problem"] = problem_record(problem, path)
-    record["version"] = __version__
-    return record
 
 
 def problem_record(problem: LipschitzProblem, path: str) -> dict[str, Any]:

@@ -40,7 +40,7 @@ example:
 """
 
 
-def demo(words: Sequence[str]) -> int:
+def run_demo(words: Sequence[str]) -> int:
     """Run ``lipyomo demo`` with further options of the main job; return the exit code."""
     began = time.monotonic()
     all_words = [str(NETWORK), *words]
@@ -54,7 +54,7 @@ def demo(words: Sequence[str]) -> int:
     return _run(arguments, began)
 
 
-def difference(words: Sequence[str]) -> int:
+def run_difference(words: Sequence[str]) -> int:
     """Run ``lipyomo difference`` with these arguments; return the exit code."""
     began = time.monotonic()
     parser = Parser("lipyomo difference", OF_DIFFERENCE, EXAMPLE)
