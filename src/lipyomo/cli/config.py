@@ -9,7 +9,7 @@ from typing import Any
 
 from lipyomo.base.errors import LipyomoError, nearest_name
 from lipyomo.cli.streams import warn
-from lipyomo.cli.words import renamed
+from lipyomo.cli.words import renamed, values_of
 
 OPTION = "--config"
 
@@ -32,9 +32,10 @@ def expand(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[str]:
     ConfigError
         If the file cannot be read, or a key is no option.
     """
-    path, rest = _take(words)
-    if path is None:
+    files = [text for option, text in values_of(words) if option == OPTION]
+    if not files:
         return list(words)
+    path = files[-1]
     import tomllib
 
     try:
@@ -69,20 +70,7 @@ def expand(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[str]:
             hint = nearest_name(name, known, "see --help for the options")
             raise ConfigError(f"{OPTION}: '{path}': there is no option '{key}'.  Remedy: {hint}")
     first = [word for action in places for word in placed.get(action.dest, ())]
-    return [*before, *first, *rest]
-
-
-def _take(words: Sequence[str]) -> tuple[str | None, list[str]]:
-    """Return the file given by ``--config``, and the other words."""
-    path, rest = None, list(words)
-    for position, word in enumerate(words):
-        if word == OPTION:
-            if position + 1 == len(words):
-                raise ConfigError(f"{OPTION} needs the name of a TOML file")
-            path, rest = words[position + 1], [*words[:position], *words[position + 2 :]]
-        elif word.startswith(f"{OPTION}="):
-            path, rest = word.partition("=")[2], [*words[:position], *words[position + 1 :]]
-    return path, rest
+    return [*before, *first, *words]
 
 
 def _words(path: str, key: str, name: str, action: argparse.Action, value: Any) -> list[str]:

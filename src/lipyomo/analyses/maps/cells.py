@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.base.arguments import real_numbers, whole_number
-from lipyomo.base.arrays import FloatArray, IntArray, middles, read_only
+from lipyomo.base.arrays import FloatArray, middles, read_only
 from lipyomo.base.errors import DomainError
 from lipyomo.base.system.archives import read_arrays
 from lipyomo.base.system.memory import ARRAYS, machine_memory, memory_limit
@@ -105,10 +105,6 @@ class Cells:
         """Return one cell as a domain."""
         return Box(self.lower[index], self.upper[index])
 
-    def take(self, index: IntArray | slice) -> Cells:
-        """Select some of the cells, without a grid."""
-        return Cells(self.lower[index], self.upper[index])
-
 
 def grid(
     lower: npt.ArrayLike,
@@ -180,15 +176,11 @@ def grid(
         if not (np.diff(ends) > 0).all():
             raise DomainError(f"axis {axis} is too thin to be divided into {count} cells")
         edges.append(read_only(ends))
-    return _of_grid(low, high, Grid(which, tuple(edges)))
-
-
-def _of_grid(low: FloatArray, high: FloatArray, where: Grid) -> Cells:
-    places = np.indices(where.shape).reshape(len(where.axes), -1)
-    lower = np.repeat(low[None], places.shape[1], axis=0)
-    upper = np.repeat(high[None], places.shape[1], axis=0)
-    for axis, edges, place in zip(where.axes, where.edges, places, strict=True):
-        lower[:, axis], upper[:, axis] = edges[place], edges[place + 1]
+    where = Grid(which, tuple(edges))
+    places = np.indices(where.shape).reshape(len(which), -1)
+    lower, upper = (np.repeat(end[None], places.shape[1], axis=0) for end in (low, high))
+    for axis, lines, place in zip(which, edges, places, strict=True):
+        lower[:, axis], upper[:, axis] = lines[place], lines[place + 1]
     return Cells(lower, upper, where)
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import NamedTuple, Unpack
+from typing import Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from lipyomo.analyses.maps.stages import Constants, Job, Quantity, answers, shar
 from lipyomo.analyses.maps.store import check_new_map, finished_map, store_of
 from lipyomo.analyses.maps.values import quantity
 from lipyomo.base.arguments import real_number, whole_number
-from lipyomo.base.arrays import BoolArray, FloatArray
+from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.errors import MethodError
 from lipyomo.base.system.outputs import OutputError
@@ -97,27 +97,26 @@ def refine_cells(
         )
     whole = asked.everywhere(clock.left) if chosen.limited else math.inf
     known = np.full(len(start), whole)
-    finest = 2.0**-LEVELS * float(_edges(start).max())
-    kept: list[_Some | None] = []
-    parts, count, best = start, len(start), 0.0
+    low, high = start.lower, start.upper
+    finest = 2.0**-LEVELS * float((high - low).max())
+    kept: list[tuple[FloatArray, FloatArray, Ends]] = []
+    count, best = len(start), 0.0
     with chosen.pool(len(start)) as pool:
-        while len(parts):
-            ends = _bounded(pool, asked, parts, clock)
+        while len(low):
+            ends = _bounded(pool, asked, low, high, clock)
             ends = replace(ends, upper=np.minimum(ends.upper, known))
             best = max(best, float(ends.lower.max()))
-            lower = np.full(len(parts), best) if largest else ends.lower
+            lower = np.full(len(low), best) if largest else ends.lower
             good = ends.upper - lower <= until * np.maximum(ends.upper, scale)
             count += int((~good).sum())
-            good |= _edges(parts) <= finest
+            good |= (high - low).max(axis=1) <= finest
             good |= clock.expired or count > most
-            kept.append(_Some(parts, ends).take(good))
+            kept.append((low[good], high[good], ends.take(np.flatnonzero(good))))
             if chosen.progress is not None:
                 top = max(best, float(ends.upper.max()))
                 chosen.progress(Progress(clock.seconds, best, top, count, f"{count} cells"))
-            if good.all():
-                break
-            left, known = parts.take(np.flatnonzero(~good)), np.tile(ends.upper[~good], 2)
-            parts = Cells(*halved_cells(left.lower, left.upper))
+            low, high = halved_cells(low[~good], high[~good])
+            known = np.tile(ends.upper[~good], 2)
     found = _joined(over, kept, until, clock, best if largest else 0.0, scale)
     found = replace(found, of=kind.name, scale=scale, whole=whole)
     try:
@@ -127,47 +126,27 @@ def refine_cells(
         return replace(found, unwritten=str(error))
 
 
-class _Some(NamedTuple):
-    """Some cells with their ends."""
-
-    cells: Cells
-    ends: Ends
-
-    def take(self, which: BoolArray) -> _Some | None:
-        """Select some of them; None for none."""
-        index, ends = np.flatnonzero(which), self.ends
-        if not index.size:
-            return None
-        return _Some(self.cells.take(index), ends.take(index))
-
-
-def _bounded(pool: Workers[Job, Ends], asked: Quantity, cells: Cells, clock: Clock) -> Ends:
+def _bounded(
+    pool: Workers[Job, Ends], asked: Quantity, low: FloatArray, high: FloatArray, clock: Clock
+) -> Ends:
     """Bound each cell with little effort."""
-    parts = shares(len(cells), pool.count)
-    jobs = (Job(cells.lower[part], cells.upper[part], clock.left) for part in parts)
-    found = dict(answers(pool, asked.bound, jobs))
+    parts = shares(len(low), pool.count)
+    found = dict(
+        answers(pool, asked.bound, (Job(low[part], high[part], clock.left) for part in parts))
+    )
     return joined_ends([found[number] for number in sorted(found)])
-
-
-def _edges(cells: Cells) -> FloatArray:
-    """Return the longest edge of each cell, shape (n,)."""
-    return np.asarray((cells.upper - cells.lower).max(axis=1))
 
 
 def _joined(
     over: LipschitzProblem,
-    kept: Sequence[_Some | None],
+    kept: Sequence[tuple[FloatArray, FloatArray, Ends]],
     until: float,
     clock: Clock,
     best: float,
     scale: float,
 ) -> CellMap:
-    some = [part for part in kept if part is not None]
-    lower, upper = (
-        np.concatenate([getattr(part.cells, name) for part in some]) for name in ("lower", "upper")
-    )
-    cells = Cells(lower, upper)
-    ends = joined_ends([part.ends for part in some])
+    low, high, parts = zip(*kept, strict=True)
+    cells, ends = Cells(np.concatenate(low), np.concatenate(high)), joined_ends(parts)
     end = Status.TIME_LIMIT if clock.expired else Status.BOUNDS
     end = Status.INTERRUPTED if clock.interrupted else end
     status = statuses(ends.lower, ends.upper, until, end, scale)

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray, IntArray
-from lipyomo.base.errors import DomainError
+from lipyomo.base.errors import DomainError, ProblemError
 from lipyomo.networks.building.affine import Tensor, stack, tree
 from lipyomo.networks.building.chain import to_network
 from lipyomo.networks.building.system import System
@@ -36,6 +36,8 @@ class Conjunction:
         The variable of each input of the query.
     size : int
         Number of variables d.
+    part : int
+        Index of its clause in the query.
     inputs, mixed : tuple of Condition
         Rows on inputs alone, and rows that involve outputs, in terms of variables.
     """
@@ -44,17 +46,19 @@ class Conjunction:
     networks: tuple[Network, ...]
     places: IntArray
     size: int
+    part: int
     inputs: Clause
     mixed: Clause
 
     @classmethod
-    def of(cls, query: Query, networks: Sequence[Network], clause: Clause) -> Conjunction:
+    def of(cls, query: Query, networks: Sequence[Network], part: int) -> Conjunction:
         """Make the conjunction of a query's clause."""
+        clause = query.clauses[part]
         places, size = same_inputs(clause, query.inputs)
         rows = renumbered(clause, places)
         inputs = tuple(row for row in rows if row.of_inputs)
         mixed = tuple(row for row in rows if not row.of_inputs)
-        return cls(query, tuple(networks), places, size, inputs, mixed)
+        return cls(query, tuple(networks), places, size, part, inputs, mixed)
 
     @property
     def contradictory(self) -> bool:
@@ -66,21 +70,23 @@ class Conjunction:
         """Whether a point with excess zero does not satisfy all rows."""
         return all(row.strict for row in self.mixed)
 
-    def domain(self, part: int) -> Domain:
-        """Return the points that satisfy the rows on inputs, with strict rows made non-strict.
-
-        Parameters
-        ----------
-        part : int
-            Index of the clause, for messages.
+    @cached_property
+    def domain(self) -> Domain:
+        """The points that satisfy the rows on inputs, with strict rows made non-strict.
 
         Raises
         ------
-        DomainError
-            If there are none, or the domain is not supported.
+        LipyomoError
+            If there are none, or the domain is unbounded or not supported.
         """
-        where = f"{self.query.name}: part {part + 1} of the conditions"
-        return domain_of(self.inputs, self.size, where, outwards=True)
+        where = f"{self.query.name}: part {self.part + 1} of the conditions"
+        domain = domain_of(self.inputs, self.size, where, outwards=True)
+        if not domain.is_bounded:
+            raise ProblemError(
+                f"{where} leaves an input without a bound.  Remedy: give each input a lower and an "
+                "upper bound"
+            )
+        return domain
 
     def own(self, network: int) -> IntArray:
         """Return the variables of a network's inputs."""

@@ -20,21 +20,19 @@ from lipyomo.base.clock import Clock
 from lipyomo.base.errors import LipyomoError
 from lipyomo.networks.digest import network_digest
 from lipyomo.networks.network import Network
-from lipyomo.problems.domains import Box, Domain
+from lipyomo.problems.domains import Box
 from lipyomo.problems.domains.query import Condition
 
 LEAST = 1e-3
 """Least time limit for bounding a slope, in seconds."""
 
 
-def excluded_by_slopes(conjunction: Conjunction, domain: Domain, clock: Clock) -> bool:
+def excluded_by_slopes(conjunction: Conjunction, clock: Clock) -> bool:
     """Return whether slopes prove that no point satisfies some row of a conjunction.
 
     Parameters
     ----------
     conjunction : Conjunction
-    domain : Domain
-        Domain of its variables.
     clock : Clock
     """
     digests = [network_digest(network) for network in conjunction.networks]
@@ -42,7 +40,7 @@ def excluded_by_slopes(conjunction: Conjunction, domain: Domain, clock: Clock) -
         for first, second in permutations(range(len(digests)), 2):
             if digests[first] == digests[second]:
                 c = _difference(conjunction, row, first, second)
-                if c is not None and _not_negative(conjunction, domain, c, (first, second), clock):
+                if c is not None and _not_negative(conjunction, c, (first, second), clock):
                     return True
     return False
 
@@ -69,7 +67,7 @@ def _difference(
 
 
 def _not_negative(
-    conjunction: Conjunction, domain: Domain, c: FloatArray, pair: tuple[int, int], clock: Clock
+    conjunction: Conjunction, c: FloatArray, pair: tuple[int, int], clock: Clock
 ) -> bool:
     """Return whether ``c . f`` is proved to be at least as large at the first point."""
     network, (here, there) = conjunction.networks[pair[0]], (conjunction.own(k) for k in pair)
@@ -86,7 +84,7 @@ def _not_negative(
             if (i, j) not in at_least and (j, i) not in at_least:
                 return False
             signs[k] = 1.0 if (i, j) in at_least else -1.0
-    low, high = domain.lower, domain.upper
+    low, high = conjunction.domain.lower, conjunction.domain.upper
     box = Box(np.minimum(low[here], low[there]), np.maximum(high[here], high[there]))
     moving = np.flatnonzero(signs)
     for left, k in enumerate(moving.tolist()):

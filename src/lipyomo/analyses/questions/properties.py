@@ -14,7 +14,6 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -31,7 +30,6 @@ from lipyomo.base.clock import Clock
 from lipyomo.base.errors import ProblemError
 from lipyomo.networks.digest import network_digest
 from lipyomo.networks.network import Network, check_network
-from lipyomo.problems.domains import Domain
 from lipyomo.problems.domains.query import Clause, Query, read_query
 from lipyomo.problems.ranges import why_open
 from lipyomo.problems.result import Point, Status
@@ -164,8 +162,8 @@ def check_property(
     chosen = question_settings(settings, changes)
     clock = Clock(chosen.time_limit, chosen.should_stop, chosen.started)
     searches = [
-        ConjunctionSearch(Conjunction.of(given, parts, clause), k, clause, confirm, chosen.seed)
-        for k, clause in enumerate(given.clauses)
+        ConjunctionSearch(Conjunction.of(given, parts, k), confirm, chosen.seed)
+        for k in range(len(given.clauses))
     ]
     for search in searches[:GLANCES]:  # before the first one takes its time
         search.glance()
@@ -260,10 +258,6 @@ class ConjunctionSearch:
     Parameters
     ----------
     conjunction : Conjunction
-    part : int
-        Its index.
-    clause : Clause
-        The clause from which it was made.
     confirm : callable, optional
     seed : int
 
@@ -274,44 +268,19 @@ class ConjunctionSearch:
     confirmed : bool or None
     """
 
-    def __init__(
-        self,
-        conjunction: Conjunction,
-        part: int,
-        clause: Clause,
-        confirm: Confirm | None,
-        seed: int,
-    ) -> None:
-        self.conjunction, self._part, self._seed = conjunction, part, seed
-        self._clause, self._confirm = clause, confirm
+    def __init__(self, conjunction: Conjunction, confirm: Confirm | None, seed: int) -> None:
+        self.conjunction, self._confirm, self._seed = conjunction, confirm, seed
         self._glanced = False
         self.point: FloatArray | None = None
         self.confirmed: bool | None = None
-
-    @cached_property
-    def _domain(self) -> Domain:
-        """The domain in which the rows on inputs hold.
-
-        Raises
-        ------
-        LipyomoError
-            If it is unbounded, or not supported.
-        """
-        domain = self.conjunction.domain(self._part)
-        if not domain.is_bounded:
-            raise ProblemError(
-                f"{self.conjunction.query.name}: part {self._part + 1} of the conditions leaves an "
-                "input without a bound.  Remedy: give each input a lower and an upper bound"
-            )
-        return domain
 
     def glance(self) -> None:
         """Try some sampled points."""
         if self._glanced or self.conjunction.contradictory:
             return
         self._glanced = True
-        some = self._domain.sample(np.random.default_rng(self._seed), SAMPLES)
-        points = np.concatenate([self._domain.center[None], some])
+        some = self.conjunction.domain.sample(np.random.default_rng(self._seed), SAMPLES)
+        points = np.concatenate([self.conjunction.domain.center[None], some])
         if self.conjunction.mixed:
             points = points[[np.argmin(self.conjunction.excess.forward(points)[:, 0])]]
         for x in points[:FEW]:
@@ -334,12 +303,11 @@ class ConjunctionSearch:
         self.glance()
         if self.done or not conjunction.mixed:
             return -np.inf, 0
-        domain = self._domain
-        if excluded_by_slopes(conjunction, domain, clock):
+        if excluded_by_slopes(conjunction, clock):
             return np.inf, 0
-        return self._searched(domain, settings, clock)
+        return self._searched(settings, clock)
 
-    def _searched(self, domain: Domain, settings: Settings, clock: Clock) -> tuple[float, int]:
+    def _searched(self, settings: Settings, clock: Clock) -> tuple[float, int]:
         """Do the search of `run` over phases or boxes, whichever has the better bound at first."""
         network = self.conjunction.excess
         assert not isinstance(settings.checkpoint, Path)
@@ -362,7 +330,9 @@ class ConjunctionSearch:
                     started=None,
                     should_stop=lambda: self.done or clock.interrupted,
                 )
-                found, count = least_value(network, domain, own, above, self.sample, boxes, kept)
+                found, count = least_value(
+                    network, self.conjunction.domain, own, above, self.sample, boxes, kept
+                )
                 end = max(end, found)
                 counts[boxes] = count if kept is not None else counts[boxes] + count
                 if end >= above:
@@ -390,6 +360,7 @@ class ConjunctionSearch:
             return
         agreed = None
         if self._confirm is not None:
-            agreed = self._confirm(self._clause, self.conjunction.assignment(x))
+            clause = self.conjunction.query.clauses[self.conjunction.part]
+            agreed = self._confirm(clause, self.conjunction.assignment(x))
         if self.point is None or agreed:
             self.point, self.confirmed = x, agreed
