@@ -23,6 +23,9 @@ INPUT_NAMES = ("inputs", "images", "x", "X", "data", "points")
 LABEL_NAMES = ("labels", "label", "y", "Y", "targets", "target", "classes", "class")
 TABLES = (".csv", ".tsv", ".txt")
 
+Named = tuple[Sequence[Column] | None, Sequence[Column] | None]
+"""Columns of inputs and of labels, as far as they are given."""
+
 
 def read_data(
     path: Path,
@@ -49,10 +52,8 @@ def read_data(
     LipyomoError
         If the file cannot be read or has no rows, or its columns cannot be identified.
     """
-    if path.suffix.lower() in TABLES:
-        data = _read_csv(path, network, inputs, label)
-    else:
-        data = _read_numpy(path, network, inputs, label)
+    reads = _read_csv if path.suffix.lower() in TABLES else _read_numpy
+    data = reads(path, network, (inputs, label))
     if not len(data.inputs):
         raise UsageError(f"DATA: '{path}' holds no rows")
     if data.labels is not None and len(data.labels) != len(data.inputs):
@@ -62,22 +63,17 @@ def read_data(
     return data
 
 
-def _read_numpy(
-    path: Path,
-    network: Network,
-    inputs: Sequence[Column] | None,
-    label: Sequence[Column] | None,
-) -> DataSet:
+def _read_numpy(path: Path, network: Network, named: Named) -> DataSet:
     loaded = load_numpy(path, "DATA")
-    named = inputs is not None or label is not None
+    asked = any(columns is not None for columns in named)
     if isinstance(loaded, np.ndarray):
         rows, size = _rows(check_numbers(loaded, path, "DATA")), network.input_dim
-        if loaded.ndim <= 2 and len(rows) and (named or rows.shape[1] == size + 1):
+        if loaded.ndim <= 2 and len(rows) and (asked or rows.shape[1] == size + 1):
             width = rows.shape[1]
-            columns = read_columns(None, width, network.input_names, size, inputs, label)
+            columns = read_columns(None, width, network.input_names, size, *named)
             return table_entries(rows, columns)
         loaded = {INPUT_NAMES[0]: loaded}
-    if named:
+    if asked:
         raise UsageError("--inputs and --label-column name columns of a table; there are none")
     points, labels = (
         next((check_numbers(loaded[name], path, "DATA") for name in known if name in loaded), None)
@@ -99,12 +95,7 @@ def _rows(array: FloatArray) -> FloatArray:
     return array.reshape(len(array), -1)
 
 
-def _read_csv(
-    path: Path,
-    network: Network,
-    inputs: Sequence[Column] | None,
-    label: Sequence[Column] | None,
-) -> DataSet:
+def _read_csv(path: Path, network: Network, named: Named) -> DataSet:
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
             lines = stream.read().splitlines()
@@ -122,7 +113,7 @@ def _read_csv(
         return DataSet(np.zeros((0, 0)), None)
     header, rows, width = _aligned(header, rows, path)
     size = network.input_dim
-    columns = read_columns(header, width, network.input_names, size, inputs, label)
+    columns = read_columns(header, width, network.input_names, size, *named)
     table = np.full((len(rows), width), "", dtype=object)
     for place, row in zip(table, rows, strict=True):
         if len(row) == width:  # no cell of a row of another length is used

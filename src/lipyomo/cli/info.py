@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import warnings
+from argparse import Namespace
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
-from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import ImportRefused
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.options import add_options
@@ -31,13 +30,7 @@ def run(words: Sequence[str]) -> int:
     add_options(parser, "--memory-limit", help="of the import, such as 2GB")
     add_options(parser, "--json", "--debug")
     arguments = parser.parse_args(words)
-    record = _describe(
-        arguments.network,
-        arguments.output,
-        arguments.time_limit,
-        arguments.memory_limit,
-        dict(arguments.fix),
-    )
+    record = _describe(arguments)
     if arguments.json:
         print(json.dumps(record, allow_nan=False))
     else:
@@ -45,13 +38,7 @@ def run(words: Sequence[str]) -> int:
     return Exit.DONE if record["network"] is not None else Exit.FAILED
 
 
-def _describe(
-    path: Path,
-    output: str | None,
-    time_limit: float,
-    memory: int | None,
-    fixed: Mapping[str, FloatArray],
-) -> dict[str, Any]:
+def _describe(arguments: Namespace) -> dict[str, Any]:
     """Describe a file as plain data.
 
     Raises
@@ -62,8 +49,9 @@ def _describe(
     from lipyomo.formats.onnx import from_model
     from lipyomo.formats.onnx.read import read_model
 
+    path = arguments.network
     record: dict[str, Any] = {"path": str(path), "network": None, "refused": None, "notes": []}
-    with spending(limits(time_limit, memory)):
+    with spending(limits(arguments.time_limit, arguments.memory_limit)):
         model = read_model(path)
         graph = model.graph
         stored = {tensor.name for tensor in graph.initializer}
@@ -79,7 +67,8 @@ def _describe(
         with warnings.catch_warnings(record=True) as notes:
             warnings.simplefilter("always")
             try:
-                network = from_model(model, output, check=False, name=path.stem, fixed=fixed)
+                named = {"name": path.stem, "fixed": dict(arguments.fix)}
+                network = from_model(model, arguments.output, check=False, **named)
             except ImportRefused as error:
                 record["refused"] = str(error)
                 return record

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from lipyomo.analyses.maps import (
-    CellMap,
     Cells,
     MapSettings,
     cells_of,
@@ -41,7 +40,6 @@ from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Box
 from lipyomo.problems.domains.base import read_vector
 from lipyomo.problems.norms import DUAL
-from lipyomo.problems.problem import LipschitzProblem
 
 EPILOG = """\
 exit codes: 0 every cell is exact, or within --gap (or --until); 1 wrong input;
@@ -55,15 +53,21 @@ def run(words: Sequence[str]) -> int:
     arguments = _parser().parse_args(words)
     _check(arguments)
     with Leaving():
-        given = network_given_by(arguments)
-        where = _cells(arguments, given.network)
-        given.check(where.hull)
-        network, of, output_norm = _asked(arguments, given.network)
+        named = network_given_by(arguments)
+        where = _cells(arguments, named.network)
+        named.check(where.hull)
+        network, of, output_norm = _asked(arguments, named.network)
     if arguments.plot is not None:
         plane_of(where)
     asked = Namespace(**vars(arguments) | {"output_norm": output_norm})
     problem = problem_on(asked, network, where.hull)
-    found = _map(problem, where, arguments, of)
+    chosen = MapSettings(**given(arguments, MapKeywords))
+    with watched(chosen, arguments.quiet) as settings:
+        if arguments.until is None:
+            found = map_cells(problem, where, settings, arguments.rows, of=of)
+        else:
+            case = problem, where, arguments.until, settings, arguments.rows
+            found = refine_cells(*case, largest=arguments.largest, of=of)
     if arguments.json:
         print(json.dumps(found.to_dict(), allow_nan=False))
     else:
@@ -116,22 +120,6 @@ def _asked(arguments: Namespace, network: Network) -> tuple[Network, str, Any]:
             )
         return gradient(network), "constants", DUAL[arguments.norm or "linf"]
     return network, "values" if arguments.values else "constants", norm
-
-
-def _map(problem: LipschitzProblem, cells: Cells, arguments: Namespace, of: str) -> CellMap:
-    chosen = MapSettings(**given(arguments, MapKeywords))
-    with watched(chosen, arguments.quiet) as settings:
-        if arguments.until is None:
-            return map_cells(problem, cells, settings, arguments.rows, of=of)
-        return refine_cells(
-            problem,
-            cells,
-            arguments.until,
-            settings,
-            arguments.rows,
-            largest=arguments.largest,
-            of=of,
-        )
 
 
 def _check(arguments: Namespace) -> None:

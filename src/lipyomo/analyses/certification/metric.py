@@ -15,7 +15,6 @@ Z is computed in floating point and enlarged by `STRETCH`, so that upper bounds 
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import replace
 from functools import cached_property
 
@@ -73,48 +72,7 @@ def metric_of(norm: str | OutputNorm, d: int, weights: npt.ArrayLike | None = No
     return NamedMetric(check_input_norm(norm))
 
 
-class Metric(ABC):
-    """A norm in which perturbations of inputs are measured.
-
-    Attributes
-    ----------
-    name : str
-    """
-
-    name: str
-
-    @abstractmethod
-    def distance(self, steps: FloatArray) -> FloatArray:
-        """Return the norms of steps (n, d), rounded up, shape (n,)."""
-
-    @abstractmethod
-    def ball(self, x: FloatArray, radius: float, clip: Box) -> Domain:
-        """Return a domain that contains all points of a box within `radius` of x."""
-
-    @abstractmethod
-    def reach(self, x: FloatArray, radius: float, clip: Box) -> Reach:
-        """Return the same points as rows, a box and a ball; the radius may be zero."""
-
-    @abstractmethod
-    def within(self, x: FloatArray, points: FloatArray, radius: float, clip: Box) -> FloatArray:
-        """Move points (n, d) into the ball and the box."""
-
-    @abstractmethod
-    def ascent(self, gradients: FloatArray, size: float) -> FloatArray:
-        """Return steps of a given size along gradients (n, d)."""
-
-    @abstractmethod
-    def problem(
-        self, network: Network, x: FloatArray | None, radius: float, clip: Box, norm: OutputNorm
-    ) -> LipschitzProblem:
-        """Return the problem of the constant over a ball (over the box if x is None)."""
-
-    def attained(self, found: Result, radius: float) -> Result:
-        """Convert the result of a `problem` over a ball to the metric and its ball."""
-        return found
-
-
-class NamedMetric(Metric):
+class NamedMetric:
     """``|s / w|`` in linf, l2 or l1.
 
     Parameters
@@ -130,7 +88,7 @@ class NamedMetric(Metric):
         self._units: float | FloatArray = 1.0 if weights is None else weights
 
     def distance(self, steps: FloatArray) -> FloatArray:
-        """See `Metric.distance`."""
+        """Return the norms of steps (n, d), rounded up, shape (n,)."""
         room = 1.0 + gamma(steps.shape[-1] + 4)
         return np.asarray(vector_norm(steps / self._units, self.name) * room)
 
@@ -148,7 +106,7 @@ class NamedMetric(Metric):
         return np.maximum(low, clip.lower), np.minimum(high, clip.upper)
 
     def reach(self, x: FloatArray, radius: float, clip: Box) -> Reach:
-        """See `Metric.reach`."""
+        """Return the ball in the box as rows, a box and a ball; the radius may be zero."""
         box = *self._sides(x, radius, clip), np.zeros((0, x.size)), np.zeros(0)
         if self.name == "linf":
             return Reach(*box, weights=self._weights)
@@ -193,6 +151,10 @@ class NamedMetric(Metric):
         charted = Network([Layer(np.diag(weights), x), *network.layers], network.name)
         return LipschitzProblem(charted, domain, self.name, norm)
 
+    def attained(self, found: Result, radius: float) -> Result:
+        """Convert the result of a `problem` over a ball to the metric and its ball."""
+        return found
+
 
 def _charted(steps: FloatArray, weights: FloatArray) -> FloatArray:
     """Return ``steps / w`` (d,), rounded away from zero; covers a difference and a quotient."""
@@ -201,7 +163,7 @@ def _charted(steps: FloatArray, weights: FloatArray) -> FloatArray:
     return np.where(steps == 0.0, 0.0, away)  # an input that cannot move remains fixed
 
 
-class Polyhedral(Metric):
+class Polyhedral:
     """``|s| = max_k |y_k . s|`` for the vertices y_k of a dual ball.
 
     Parameters
@@ -233,7 +195,7 @@ class Polyhedral(Metric):
         self.rows, self.name = _one_of_each_pair(rows), norm.name
 
     def distance(self, steps: FloatArray) -> FloatArray:
-        """See `Metric.distance`."""
+        """See `NamedMetric.distance`."""
         error = gamma(steps.shape[-1] + 2) * (np.abs(steps) @ np.abs(self.rows).T)
         return np.asarray((np.abs(steps @ self.rows.T) + error).max(axis=-1))
 
@@ -243,7 +205,7 @@ class Polyhedral(Metric):
         return Polytope(found.A, found.b, found.low, found.high)
 
     def reach(self, x: FloatArray, radius: float, clip: Box) -> Reach:
-        """See `Metric.reach`."""
+        """See `NamedMetric.reach`."""
         rows = np.vstack([self.rows, -self.rows])
         error = gamma(x.size + 3) * (np.abs(rows) @ np.abs(x) + radius)
         return Reach(clip.lower, clip.upper, rows, rows @ x + radius + error)
@@ -303,6 +265,10 @@ class Polyhedral(Metric):
             raise NormError(f"the rows of the metric {self.name} are nearly dependent")
         unit = LinearOutput(A=np.vstack([rows, -rows]), b=np.ones(2 * len(rows))).vertices(d)
         return (1.0 + STRETCH) * _one_of_each_pair(unit).T, "l1"
+
+
+Metric = NamedMetric | Polyhedral
+"""A norm in which perturbations of inputs are measured."""
 
 
 def _one_of_each_pair(points: FloatArray) -> FloatArray:

@@ -10,7 +10,6 @@ ranges of pre-activations, patterns and tests of emptiness.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -47,38 +46,8 @@ INPUTS = HALVED
 """Most inputs for which boxes are bisected and patterns tested; with more this hardly pays."""
 
 
-class Measure(ABC):
-    """The quantity of a pattern's Jacobian that is bounded: a norm or a similar function."""
-
-    problem: LipschitzProblem
-
-    @property
-    @abstractmethod
-    def targets(self) -> Targets:
-        """Functionals and directions."""
-
-    @abstractmethod
-    def sizes(self, jacobians: FloatArray) -> FloatArray:
-        """Compute the measure (n,) of Jacobians (n, k, d), up to rounding."""
-
-    @abstractmethod
-    def errors(self, sizes: FloatArray, terms: int) -> FloatArray:
-        """Bound the errors (n,) of `sizes`, for entries that are sums of `terms` terms.
-
-        The sizes (n, k, d) are the sums of these terms' absolute values.
-        """
-
-    @abstractmethod
-    def weak(self, values: FloatArray, errors: FloatArray) -> BoolArray:
-        """Return for which values (n,) errors (n,) of this size would matter."""
-
-    @abstractmethod
-    def relaxed(self, phases: PhaseBatch, terms: int) -> FloatArray:
-        """Bound the measure (n,) over all patterns in `phases` (n, N); sums have `terms` terms."""
-
-
 @dataclass(frozen=True, eq=False)
-class PatternNorms(Measure):
+class PatternNorms:
     """Operator norms from the input norm to the output norm."""
 
     problem: LipschitzProblem
@@ -94,7 +63,7 @@ class PatternNorms(Measure):
         return not hard or self.problem.tangent_network.input_dim <= most
 
     def sizes(self, jacobians: FloatArray) -> FloatArray:
-        """See `Measure`."""
+        """Compute the measure (n,) of Jacobians (n, k, d), up to rounding."""
         targets = self.targets
         if not targets.whole_ball or targets.by_column:
             return np.asarray(targets.interval(np.abs(jacobians)).max(axis=1))
@@ -105,16 +74,20 @@ class PatternNorms(Measure):
         return np.asarray(lengths(jacobians @ signs.T, axis=1).max(axis=1))
 
     def errors(self, sizes: FloatArray, terms: int) -> FloatArray:
-        """See `Measure`; includes the errors of singular values."""
+        """Bound the errors (n,) of `sizes`, for entries that are sums of `terms` terms.
+
+        The sizes (n, k, d) are the sums of these terms' absolute values.  Includes the errors of
+        singular values.
+        """
         terms += 4 * sizes[0].size
         return np.asarray(gamma(terms) * self.targets.interval(sizes).max(axis=1))
 
     def weak(self, values: FloatArray, errors: FloatArray) -> BoolArray:
-        """See `Measure`."""
+        """Return for which values (n,) errors (n,) of this size would matter."""
         return np.asarray(values * EQUAL < errors)
 
     def relaxed(self, phases: PhaseBatch, terms: int) -> FloatArray:
-        """See `Measure`."""
+        """Bound the measure (n,) over all patterns in `phases` (n, N); sums have `terms` terms."""
         if not self.targets.whole_ball:
             network, norm = self.problem.tangent_network, self.problem.norm
             rows = self.targets.functionals
@@ -130,8 +103,8 @@ class PatternNorms(Measure):
 
 
 @dataclass(frozen=True, eq=False)
-class Excess(Measure):
-    """The excess of the entries of a Jacobian, ``rows . J T``, as a `Measure`.
+class Excess:
+    """The excess of the entries of a Jacobian, ``rows . J T``, as a measure.
 
     Attributes
     ----------
@@ -158,20 +131,20 @@ class Excess(Measure):
         return Targets.of(self.rows, m, self.problem.tangent_network.input_dim, "l1")
 
     def sizes(self, jacobians: FloatArray) -> FloatArray:
-        """See `Measure`."""
+        """See `PatternNorms`."""
         return self._excess(jacobians, jacobians)
 
     def errors(self, sizes: FloatArray, terms: int) -> FloatArray:
-        """See `Measure`."""
+        """See `PatternNorms`."""
         lost = gamma(terms) * (sizes / self.tolerance).max(axis=(1, 2))
         return np.asarray(lost + self._room(sizes))
 
     def weak(self, values: FloatArray, errors: FloatArray) -> BoolArray:
-        """See `Measure`."""
+        """See `PatternNorms`."""
         return np.asarray(errors > 0.25 * self.enough)
 
     def relaxed(self, phases: PhaseBatch, terms: int) -> FloatArray:
-        """See `Measure`."""
+        """See `PatternNorms`."""
         network = self.problem.tangent_network
         ranges = [gradient_entries(network, phases, row) for row in self.rows]
         low, high = (np.stack(ends, axis=1) for ends in zip(*ranges, strict=True))
@@ -186,6 +159,10 @@ class Excess(Measure):
         """Bound the rounding error (n,) of `_excess`, for entries of sizes (n, p, k)."""
         terms = (sizes + np.abs(self.attained).max(axis=0)) / self.tolerance
         return np.asarray(gamma(4) * terms.max(axis=(1, 2)))
+
+
+Measure = PatternNorms | Excess
+"""The quantity of a pattern's Jacobian that is bounded: a norm or a similar function."""
 
 
 @dataclass(frozen=True, eq=False)
