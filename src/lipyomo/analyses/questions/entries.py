@@ -19,7 +19,7 @@ import numpy as np
 from lipyomo.analyses.maps.pieces import Excess
 from lipyomo.analyses.maps.relu import bound_entries, divided
 from lipyomo.analyses.maps.stages import EFFORT, LEAST
-from lipyomo.analyses.questions.entry_ends import End, EntryEnds
+from lipyomo.analyses.questions.entry_ends import EntryEnds
 from lipyomo.analyses.questions.tilts import Tilt, TiltedEntries
 from lipyomo.base.arrays import FloatArray, Matrix
 from lipyomo.base.clock import Clock
@@ -167,28 +167,16 @@ class EntrySearch:
     def _search(self, rng: np.random.Generator, before: Tilt | None) -> None:
         """Alternate local searches for all entries together with branch and bound.
 
-        Ends that branch and bound has improved next get local searches of their own.  A search
-        from a checkpoint is completed first.
+        A search from a checkpoint is completed first.
         """
-        missed: list[End] = []
         if before is not None and not self._round(before):
             return
         while not (self.ends.done or self._clock.expired):
-            found = self._local(rng)
-            while missed and not (found or self._clock.expired):
-                end = missed.pop()
-                found = bool(self.ends.is_open[end]) and self._local(rng, end)
-            if not (found or self.ends.done):
-                attained = self.ends.attained
-                if not self._round(self._tilted.tilt(self.ends)):
-                    return
-                missed = list(zip(*np.nonzero(self.ends.attained > attained), strict=True))
-
-    def _local(self, rng: np.random.Generator, only: End | None = None) -> bool:
-        """Look for better points, possibly for one end only; return whether one was found."""
-        joint = self._tilted.joint(self._tilted.tilt(self.ends, only))
-        found = kind_of(joint.network).short_incumbent(joint, rng, self._clock)
-        return found is not None and bool(self._sample(found.point))
+            joint = self._tilted.joint(self._tilted.tilt(self.ends))
+            found = kind_of(joint.network).short_incumbent(joint, rng, self._clock)
+            better = found is not None and bool(self._sample(found.point))
+            if not (better or self.ends.done or self._round(self._tilted.tilt(self.ends))):
+                return
 
     def _round(self, tilt: Tilt) -> bool:
         """Run one search; return whether another one should follow."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from lipyomo.analyses.questions.entry_ends import End, EntryEnds
+from lipyomo.analyses.questions.entry_ends import EntryEnds
 from lipyomo.base.arrays import FloatArray, Matrix
 from lipyomo.base.errors import ProblemError
 from lipyomo.base.kept import Arrays
@@ -123,10 +123,10 @@ class TiltedEntries:
         """
         return cls(problem, rows, *_single_inputs(steps))
 
-    def tilt(self, ends: EntryEnds, only: End | None = None) -> Tilt:
+    def tilt(self, ends: EntryEnds) -> Tilt:
         """Choose C and M, with ``attained + M reach = C`` up to rounding.
 
-        Finished entries, or all but `only`, get offsets with which they stay below C.
+        Finished entries get offsets with which they stay below C.
         """
         attained, active = ends.attained, ends.is_open
         tolerance = float(ends.tolerance[active.any(axis=0)].min())
@@ -135,9 +135,6 @@ class TiltedEntries:
         size = float(np.abs(known).max())
         C = max(1.01 * widest, 0.01 * size, 1e-200)
         middle = np.broadcast_to(known.sum(axis=0) / 2.0, known.shape)
-        if only is not None:
-            active = np.zeros_like(active)
-            active[only] = True
         offsets = (np.where(active, C, middle) - known) / self.reach
         return Tilt(offsets, C, float(np.clip(0.5 * tolerance / C, EQUAL, CLOSED)))
 
