@@ -17,7 +17,7 @@ from lipyomo import (
     activation,
     ball,
 )
-from lipyomo.analyses.questions.tilts import tilted
+from lipyomo.analyses.questions.entry_ends import tilted
 from lipyomo.base.errors import ProblemError
 from networks import mixed_network, random_network, relu
 from oracle import regions

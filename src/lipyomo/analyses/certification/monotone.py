@@ -37,7 +37,7 @@ from lipyomo.analyses.certification.data import (
     data_point,
 )
 from lipyomo.analyses.certification.tables import read_inputs, with_names
-from lipyomo.analyses.questions.tilts import tilted
+from lipyomo.analyses.questions.entry_ends import tilted
 from lipyomo.analyses.quick import read_network
 from lipyomo.base.arguments import instance, real_number, real_numbers
 from lipyomo.base.arrays import FloatArray

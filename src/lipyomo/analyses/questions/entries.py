@@ -2,8 +2,8 @@
 
 With few inputs, batches of boxes bound all entries (`lipyomo.analyses.maps.relu`).  The entries
 left are searched as a Lipschitz constant, which is a largest absolute value of derivatives; a
-linear term separates their signs (`lipyomo.analyses.questions.tilts`).  One search for the largest
-derivative of the tilted network, from l1 to linf, with cutoff C proves all ends together: its nodes
+linear term separates their signs (`entry_ends.py`).  One search for the largest derivative of the
+tilted network, from l1 to linf, with cutoff C proves all ends together: its nodes
 keep only entries that may still exceed their attained values.  If an entry does, its offset is
 reduced, and the search starts again; bounds proved before remain valid.
 """
@@ -19,8 +19,7 @@ import numpy as np
 from lipyomo.analyses.maps.pieces import Excess
 from lipyomo.analyses.maps.relu import bound_entries, divided
 from lipyomo.analyses.maps.stages import EFFORT, LEAST
-from lipyomo.analyses.questions.entry_ends import EntryEnds
-from lipyomo.analyses.questions.tilts import Tilt, TiltedEntries
+from lipyomo.analyses.questions.entry_ends import EntryEnds, Tilt, TiltedEntries
 from lipyomo.base.arrays import FloatArray, Matrix
 from lipyomo.base.clock import Clock
 from lipyomo.base.errors import ProblemError

@@ -79,7 +79,7 @@ def value_range(
     clock = Clock(settings.time_limit, settings.should_stop, settings.started)
     ready = _Ready.of(network, domain, functional, settings.seed)
     if ready.constant:
-        value, center = ready.value_at(domain.center), Point(domain.center)
+        value, center = value_at(ready.network, ready.row, domain.center), Point(domain.center)
         return Range(value, value, (center, center), Status.EXACT, clock.seconds)
     if clock.expired and settings.checkpoint is None and not ready.question().is_quick:
         return ready.at_once(clock)
@@ -87,8 +87,11 @@ def value_range(
         digests, network=ready.reduced.network, domain=ready.domain, functional=ready.row
     )
     found = both_ends(ready.pipeline, settings, clock, asked)
-    low, high = found.witnesses
-    return replace(found, witnesses=(ready.lifted(low), ready.lifted(high)))
+    low, high = (
+        None if at is None else Point.at(ready.reduced.lift_point(at.point))
+        for at in found.witnesses
+    )
+    return replace(found, witnesses=(low, high))
 
 
 def least_value(
@@ -133,7 +136,7 @@ def least_value(
     report = sample or (lambda point: None)
     if ready.constant:
         report(Point(domain.center))
-        return ready.value_at(domain.center)[0], 0
+        return value_at(ready.network, ready.row, domain.center)[0], 0
 
     def on_progress(point: FloatArray | None, upper: float, nodes: int, message: str) -> None:
         if point is not None:
@@ -215,10 +218,6 @@ class _Ready:
         sample = domain.sample(np.random.default_rng(seed), 64)
         return cls(network, reduced, domain, row, _scale(reduced.network, row, sample), seed)
 
-    def value_at(self, x: FloatArray) -> tuple[float, float]:
-        """Enclose the value at a point of the original domain."""
-        return value_at(self.network, self.row, x)
-
     def question(self, sign: float = 1.0, enough: float = -math.inf) -> ValueQuestion:
         """Return the question for the largest of the values times `sign`, down to `enough`."""
         row, network = sign * self.row, self.reduced.network
@@ -232,7 +231,7 @@ class _Ready:
         room = gamma(row.size + 2) * float(np.abs(terms).max(axis=0).sum())
         ends = float(terms.min(axis=0).sum()) - room, float(terms.max(axis=0).sum()) + room
         point = Point.at(self.reduced.lift_point(center))
-        value = self.value_at(point.x)
+        value = value_at(self.network, self.row, point.x)
         found = Range((ends[0], value[1]), (value[0], ends[1]), (point, point))
         return replace(found, seconds=clock.seconds).ended(clock)
 
@@ -242,10 +241,6 @@ class _Ready:
         """Make the pipeline that finds the largest of the values times `sign`, down to `enough`."""
         search = value_in_boxes if boxes else kind_of(self.reduced.network).largest_value
         return search(self.question(sign, enough), self.seed)
-
-    def lifted(self, at: Point | None) -> Point | None:
-        """Return the corresponding input of the original network."""
-        return None if at is None else Point.at(self.reduced.lift_point(at.point))
 
 
 def both_ends(
