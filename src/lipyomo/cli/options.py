@@ -163,7 +163,7 @@ COMMON: dict[str, dict[str, Any]] = {
 
 RARE: dict[str, dict[str, Any]] = {
     "--help": flag("these lines", "help"),
-    "--config": value("FILE", "a TOML file of options, by the same names; others win"),
+    "--config": value("FILE", "a TOML file of options, by the same names; others win", file_path),
     "--fix": value(
         "NAME=VALUE",
         "a value for an input: numbers or a .npy file; may be repeated",
