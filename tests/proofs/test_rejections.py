@@ -11,11 +11,11 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from flint import arb
 from onnx import TensorProto, helper, numpy_helper
 
 import lipyomo
@@ -26,8 +26,8 @@ from lipyomo.proofs.boxes import write_boxes
 from lipyomo_check import ProofError, check, check_proof, linear, network, reading, statement
 from lipyomo_check.pairs import ranges
 from lipyomo_check.pairs.tree import Asked
-from lipyomo_check.smooth import elementary
-from lipyomo_check.smooth.definitions import Unit
+from lipyomo_check.smooth import elementary, proof, slopes
+from lipyomo_check.smooth.balls import in_balls
 from lipyomo_check.statement import read_statement
 
 FIRST: dict[str, Any] = {
@@ -491,13 +491,20 @@ def test_every_rejection_is_triggered(tmp_path: Path, monkeypatch: pytest.Monkey
         found.add(rejected(lambda: check_proof(true, other)))
     path.write_bytes(gzip.compress(json.dumps(SMOOTH).encode() + b"\n" + boxes_of(SMOOTH)))
     with monkeypatch.context() as patch:
-        patch.setattr(Unit, "at", lambda *_: [arb(9)] * 4)
+        patch.setattr(proof, "_left", lambda *of: [(of[3], in_balls(np.full(len(of[3]), 9.0)))])
         found.add(rejected(lambda: check_proof(path, strict=True)))
     path.write_bytes(
         gzip.compress(json.dumps(SMOOTH | {"slopes": True}).encode() + b'\n[["end"]]\n')
     )
     with monkeypatch.context() as patch:
-        patch.setattr(Unit, "at", lambda *_: [arb(9)] * 4)
+        wrong = SimpleNamespace(
+            d=in_balls(np.full((1, 2), 9.0)), d_reach=in_balls(np.zeros((1, 2)))
+        )
+        patch.setattr(
+            slopes,
+            "in_arb",
+            lambda *_: SimpleNamespace(bound=lambda *_, **known: SimpleNamespace(layers=[wrong])),
+        )
         found.add(rejected(lambda: check_proof(path, strict=True)))
     path.write_bytes(pair_lies()["pairs: ends at once"])
     with monkeypatch.context() as patch:

@@ -54,7 +54,7 @@ class Unit(NamedTuple):
     left: float
     right: float
 
-    def at(self, z: float, sides: Sides, count: int) -> list[arb]:
+    def at(self, z: float | arb, sides: Sides, count: int) -> list[arb]:
         """Return sigma and its first derivatives at z, as `derivatives_at` has them."""
         if self.name is not None:
             return derivatives_at(self.name, arb(z), sides, count)

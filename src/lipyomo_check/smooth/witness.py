@@ -14,13 +14,9 @@ from flint import arb, arb_mat, ctx, fmpq
 from lipyomo_check.errors import ProofError
 from lipyomo_check.parts import BITS, Layer, rational
 from lipyomo_check.reading import entry, listed, reals
-from lipyomo_check.smooth.definitions import derivatives_at, units_of
-from lipyomo_check.smooth.kind import Kind
-from lipyomo_check.smooth.kinds import kind_of
+from lipyomo_check.smooth.definitions import Unit, units_of
 from lipyomo_check.statement import Statement
 from lipyomo_check.witness import rooms, size_squared
-
-Values = tuple[arb, arb]
 
 
 def check_smooth_witness(statement: Statement, record: Any) -> None:
@@ -80,35 +76,7 @@ def _check_values(statement: Statement, ends: list[tuple[float, float]], record:
 
 def values_at(layers: list[Layer], x: list[fmpq]) -> list[arb]:
     """Return the outputs of a network at x; slopes do not matter."""
-    signal = [arb(v) for v in x]
-    for layer in layers:
-        z = (arb_mat(layer.exact_weight) * arb_mat([[v] for v in signal])).entries()
-        z = [v + arb(rational(b)) for v, b in zip(z, layer.offset, strict=True)]
-        signal = [_value(*unit, t) for unit, t in zip(units_of(layer), z, strict=True)]
-    return signal
-
-
-def _value(kind: Kind, name: str | None, left: float, right: float, t: arb) -> arb:
-    """Return the output of a unit, on both sides of a break that may be at t."""
-    if name is not None:
-        sides = [()] if not kind.breaks else _sides_of(kind.breaks, t)
-        found = [derivatives_at(name, t, side, 2)[0] for side in sides]
-    else:
-        slopes = [left] if left == right or t < 0 else [right] if t > 0 else [left, right]
-        found = [arb(slope) * t for slope in slopes]
-    value = found[0]
-    for other in found[1:]:
-        value = value.union(other)
-    return value
-
-
-def _sides_of(breaks: tuple[float, ...], t: arb) -> list[tuple[bool, ...]]:
-    """Return the sides of breaks on which t may be."""
-    sides: list[tuple[bool, ...]] = [()]
-    for b in breaks:
-        known = (False, True) if t.contains(arb(b)) else (bool(t > arb(b)),)
-        sides = [(*before, side) for before in sides for side in known]
-    return sides
+    return _passed(layers, x, [False] * len(x))[0]
 
 
 def gradient_at(statement: Statement, x: list[fmpq], y: list[fmpq]) -> list[arb]:
@@ -119,16 +87,8 @@ def gradient_at(statement: Statement, x: list[fmpq], y: list[fmpq]) -> list[arb]
     ProofError
         If a unit may be at a jump of its slope.
     """
-    signal = arb_mat([[arb(v)] for v in x])
-    slopes: list[list[arb]] = []
     moves = [j in statement.domain.moving for j in range(statement.inputs)]
-    for layer in statement.hidden:
-        z = (arb_mat(layer.exact_weight) * signal).entries()
-        z = [v + arb(rational(b)) for v, b in zip(z, layer.offset, strict=True)]
-        moves = [any(w != 0.0 and m for w, m in zip(row, moves, strict=True)) for row in layer.rows]
-        found = _applied(layer, z, moves)
-        signal = arb_mat([[value] for value, _ in found])
-        slopes.append([slope for _, slope in found])
+    _, slopes = _passed(statement.hidden, x, moves)
     row = arb_mat([[arb(v) for v in y]]) * arb_mat(statement.layers[-1].exact_weight)
     for layer, steep in zip(reversed(statement.hidden), reversed(slopes), strict=True):
         scaled = [[a * b for a, b in zip(row.entries(), steep, strict=True)]]
@@ -146,46 +106,47 @@ def _dual_norm(input_norm: str, gradient: list[arb]) -> arb:
     return sum((g * g for g in sizes), arb(0)).sqrt()
 
 
-def _applied(layer: Layer, z: list[arb], moves: list[bool]) -> list[Values]:
-    """Return value and slope of each unit of a layer.
+def _passed(
+    layers: list[Layer], x: list[fmpq], moves: list[bool]
+) -> tuple[list[arb], list[list[arb]]]:
+    """Return the outputs of layers at x, and the slopes of their units.
 
-    The slopes of two-slope units that no moving input reaches do not matter, and are zero.
+    Those of units that no moving input reaches may be any.
     """
-    found = []
-    for (_, name, left, right), t, moving in zip(units_of(layer), z, moves, strict=True):
-        if name is not None:
-            found.append(value_and_slope(name, t))
-        elif left == right or moving:
-            slope = arb(right if left == right or _right_of(t, 0) else left)
-            found.append((slope * t, slope))
-        else:
-            one, other = arb(left) * t, arb(right) * t
-            found.append((one.union(other) if t.contains(0) else (other if t > 0 else one), arb(0)))
-    return found
+    signal, slopes = [arb(v) for v in x], []
+    for layer in layers:
+        z = (arb_mat(layer.exact_weight) * arb_mat([[v] for v in signal])).entries()
+        z = [v + arb(rational(b)) for v, b in zip(z, layer.offset, strict=True)]
+        moves = [any(w != 0.0 and m for w, m in zip(row, moves, strict=True)) for row in layer.rows]
+        units = zip(units_of(layer), z, moves, strict=True)
+        found = [_value_and_slope(*one) for one in units]
+        signal = [value for value, _ in found]
+        slopes.append([slope for _, slope in found])
+    return signal, slopes
 
 
-def _right_of(t: arb, place: float) -> bool:
-    """Return on which side of a break a number surely is."""
-    if t > arb(place) or t < arb(place):
-        return bool(t > arb(place))
-    raise ProofError("at the witness a unit may be where its slope jumps")
+def _value_and_slope(unit: Unit, t: arb, moving: bool) -> tuple[arb, arb]:
+    """Return value and slope of a unit at t, on all sides of breaks on which t may be.
 
-
-def value_and_slope(name: str, t: arb) -> Values:
-    """Return value and slope of an activation at t, where the slope does not jump."""
+    Raises
+    ------
+    ProofError
+        If it is moving, and may be where its slope jumps.
+    """
     sides: list[tuple[bool, ...]] = [()]
-    for b in kind_of(name).breaks:
-        either = t.contains(arb(b)) and _continuous(name, b)
-        known = (False, True) if either else (_right_of(t, b),)
+    for b in unit.kind.breaks:
+        known = (False, True) if t.contains(arb(b)) else (bool(t > arb(b)),)
+        if moving and len(known) > 1 and not _continuous(unit, b):
+            raise ProofError("at the witness a unit may be where its slope jumps")
         sides = [(*before, side) for before in sides for side in known]
-    found = [derivatives_at(name, t, side, 2) for side in sides]
+    found = [unit.at(t, side, 2) for side in sides]
     value, slope = found[0]
     for other in found[1:]:
         value, slope = value.union(other[0]), slope.union(other[1])
     return value, slope
 
 
-def _continuous(name: str, place: float) -> bool:
-    """Return whether an activation with one break has the same slope on both sides of it."""
-    left, right = (derivatives_at(name, arb(place), (side,), 2)[1] for side in (False, True))
+def _continuous(unit: Unit, place: float) -> bool:
+    """Return whether a unit with one break has the same slope on both sides of it."""
+    left, right = (unit.at(place, (side,), 2)[1] for side in (False, True))
     return bool(left == right)
