@@ -19,10 +19,11 @@ from threadpoolctl import ThreadpoolController
 from lipyomo_check.errors import ProofError
 from lipyomo_check.formats import Edition
 from lipyomo_check.network import compare_network, compare_shell
-from lipyomo_check.pairs.proof import check_pairs
+from lipyomo_check.pairs.proof import walk_pairs
 from lipyomo_check.reading import after_first_line, entry, lines, read
-from lipyomo_check.smooth.proof import check_tree
+from lipyomo_check.smooth.proof import walk_tree
 from lipyomo_check.smooth.slopes import check_slopes
+from lipyomo_check.smooth.steps import Payload, total_of
 from lipyomo_check.smooth.witness import check_smooth_witness
 from lipyomo_check.statement import Statement, read_statement
 from lipyomo_check.tree import Tree
@@ -162,8 +163,10 @@ def _checked(
     elif statement.by_slopes:
         nodes = check_slopes(statement, found, strict)
     else:
-        check_boxes = check_pairs if statement.edition is Edition.PAIRS else check_tree
-        nodes = check_boxes(statement, after_first_line(data), progress, strict)
+        walk = walk_pairs if statement.edition is Edition.PAIRS else walk_tree
+        following = Payload(after_first_line(data))
+        nodes = total_of(walk(statement, following, strict), progress)
+        following.end()
         found = iter(())  # that was the whole file
     for _ in found:
         raise ProofError("the file goes on after its last case")

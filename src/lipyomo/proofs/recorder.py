@@ -3,7 +3,7 @@
 The tree is made once the interval is known, by a branch and bound that only has to prove its
 cutoff.  It uses the steps of the search: `bounds.py`, `accept.py`, `undivided.py` and `refute.py`
 round the numbers that these compute, test in the checker's arithmetic what has no margin, and
-continue with what is accepted; `split.py` splits.
+continue with what is accepted.
 
 It is not driven by the search's engine.  A proof is read depth first, each case before its parts,
 and written as it is made, so that neither writer nor checker holds the whole tree.  So the order of
@@ -17,21 +17,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.base.errors import ProofError
 from lipyomo.proofs.accept import bounded_case, concluded, finished_case
 from lipyomo.proofs.bounds import tightened
-from lipyomo.proofs.case import Case, Parting, Step
+from lipyomo.proofs.case import OURS, Case, Parting, Step
 from lipyomo.proofs.context import Recording
+from lipyomo.proofs.pairs import UnfinishedError
 from lipyomo.proofs.refute import refuted
-from lipyomo.proofs.split import parted_case
 from lipyomo.proofs.undivided import layer_steps, undivided
 from lipyomo.search.spaces.phases.node import PhaseNode
-from lipyomo.search.spaces.phases.score import score
+from lipyomo.search.spaces.phases.score import candidates, score
+from lipyomo.search.spaces.phases.split import box_halves, wants_box
 from lipyomo.search.spaces.phases.statistics import Statistics
 
-
-class Unfinished(ProofError):
-    """Recording was stopped before the tree was complete."""
+_THEIRS = {ours: theirs for theirs, ours in OURS.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +81,7 @@ class Recorder:
 
         Raises
         ------
-        Unfinished
+        UnfinishedError
             If the time is up.
         ProofError
             If a case can be neither closed nor split.
@@ -98,7 +96,7 @@ class Recorder:
         while unwritten:
             while unwritten[-1] not in examined:
                 if recording.clock.expired:
-                    raise Unfinished("the proof of the upper end was stopped")
+                    raise UnfinishedError("the proof of the upper end was stopped")
                 ahead = waiting[-together:]
                 del waiting[-together:]
                 parts = self._examine([case for _, case in ahead])
@@ -161,7 +159,7 @@ class Recorder:
         case, self._statistics = refuted(self._recording, case, self._statistics)
         if not case.is_open:
             return case, ()
-        case, parts, self._statistics = parted_case(self._recording, case, self._statistics)
+        case, parts, self._statistics = _parted(self._recording, case, self._statistics)
         return case, parts
 
     def _learn(self, case: Case, is_left: bool) -> None:
@@ -176,3 +174,52 @@ class Recorder:
             return
         value = score(self._recording.search, parting.ours, [*other, *own], self._recording.upper)
         self._statistics = self._statistics.learn(parting.unit, parting.features, value)
+
+
+def _parted(
+    recording: Recording, case: Case, statistics: Statistics
+) -> tuple[Case, tuple[Case, Case], Statistics]:
+    """Split a case: return it with the step that does so, and its two parts."""
+    context, ours = recording.search, case.ours
+    # written bounds have margins, so ever smaller boxes need not decide any unit
+    cuts = wants_box(context, ours) and case.still != case.before
+    boxes = box_halves(context, ours) if cuts else []
+    if boxes:
+        return *_cut(recording, case, boxes), statistics
+    return _split(recording, case, statistics)
+
+
+def _split(
+    recording: Recording, case: Case, statistics: Statistics
+) -> tuple[Case, tuple[Case, Case], Statistics]:
+    weights, upper = statistics.weights(), recording.upper
+    units, features, statistics = candidates(
+        recording.search, case.ours, case.known_form, case.worst, statistics, weights, upper
+    )
+    unit = int(units[0])
+    parting = Parting(case.ours, unit, features[0])
+
+    def side(ours: PhaseNode) -> Case:
+        node = case.node.copy()
+        node.phases[unit] = _THEIRS[int(ours.phases[unit])]
+        recording.linear.stabilise(node, unit)
+        return Case(node, ours, parting=parting).at(recording, node)
+
+    left, right = case.ours.sides(unit)
+    return case.claim(["split", unit]), (side(left), side(right)), statistics
+
+
+def _cut(
+    recording: Recording, case: Case, halved: list[PhaseNode]
+) -> tuple[Case, tuple[Case, Case]]:
+    first, second = halved
+    j = first.trail[-1].number
+    value, place = float(first.high[j]), int(recording.moving[j])
+    box = case.node.box
+
+    def side(ours: PhaseNode, low: float, high: float) -> Case:
+        node = case.node.copy(box.cut(place, low, high))
+        return Case(node, ours, before=case.still).at(recording, node)
+
+    parts = side(first, box.lower[place], value), side(second, value, box.upper[place])
+    return case.claim(["cut", place, value]), parts

@@ -30,7 +30,7 @@ from lipyomo.proofs.context import Recording
 from lipyomo.proofs.form import calls_for_boxes, format_of, is_shown, may_end
 from lipyomo.proofs.pairs import UnfinishedError
 from lipyomo.proofs.params import PARAMS
-from lipyomo.proofs.recorder import Recorder, Unfinished
+from lipyomo.proofs.recorder import Recorder
 from lipyomo.proofs.records import (
     directions_record,
     domain_record,
@@ -295,7 +295,7 @@ def _write_cases(
     try:
         _write(stream, first, recorder.nodes(), lambda: progress(recorder.cases))
         return recorder.cases, first
-    except Unfinished:
+    except UnfinishedError:
         _empty(stream)
     if recorder.undivided is None:
         return 0, _open(first, result, "its tree of cases was not written to its end in time")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import replace
 
 from flint import ctx
@@ -12,34 +12,27 @@ from lipyomo_check.pairs.ranges import OPEN, Kinks
 from lipyomo_check.pairs.tree import Asked, Bounded, Waiting
 from lipyomo_check.parts import BITS
 from lipyomo_check.smooth.balls import NOTHING, in_balls
-from lipyomo_check.smooth.steps import Codes, Payload, total_of
+from lipyomo_check.smooth.steps import Codes, Payload
 from lipyomo_check.smooth.strict import level_in_balls
 from lipyomo_check.statement import Statement
 
 
-def check_pairs(
-    statement: Statement,
-    payload: bytes,
-    progress: Callable[[int], None] | None = None,
-    strict: bool = False,
-) -> int:
-    """Check the tree of a proof; returns how many boxes it has.
+def walk_pairs(statement: Statement, following: Payload, strict: bool) -> Iterator[int]:
+    """Return the numbers of boxes that are checked together, each once they are checked.
 
     Parameters
     ----------
     statement : Statement
-    payload : bytes
-    progress : callable, optional
-        Called with the number of boxes that are checked.
-    strict : bool, optional
-        Compute every bound once more, in Arb.
+    following : Payload
+    strict : bool
+        Whether to compute every bound once more, in Arb.
 
     Raises
     ------
     ProofError
         If it does not prove the upper end.
     """
-    asked, following = Asked.of(statement), Payload(payload)
+    asked = Asked.of(statement)
     again = in_arb(asked) if strict else None
 
     def decide(boxes: Waiting, bounded: Bounded) -> Codes:
@@ -47,9 +40,7 @@ def check_pairs(
             confirm(again, boxes, bounded.boxes)
         return following.codes(boxes.size, asked.axes)
 
-    total = total_of(asked.walk(decide), progress)
-    following.end()
-    return total
+    return asked.walk(decide)
 
 
 def in_arb(asked: Asked) -> Asked:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import NamedTuple, Protocol, Self, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -32,18 +32,8 @@ class Cases(NamedTuple):
         return Cases(self.boxes.part(which), self.target[which])
 
 
-class Stackable(Protocol):
-    """The cases waiting on a stack."""
-
-    @property
-    def size(self) -> int:
-        """The number of cases."""
-
-    def part(self, which: slice, /) -> Self:
-        """Return some of it."""
-
-
-S = TypeVar("S", bound=Stackable)
+S = TypeVar("S", bound=Any)
+"""The cases waiting on a stack, which have a size and parts."""
 
 
 def last_of(stack: list[S], most: int) -> tuple[list[S], list[S]]:

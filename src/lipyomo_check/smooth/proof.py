@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 from flint import ctx
@@ -18,28 +18,21 @@ from lipyomo_check.smooth.halfspaces import HalfSpaces
 from lipyomo_check.smooth.kind import Bools
 from lipyomo_check.smooth.levels import hidden_of
 from lipyomo_check.smooth.shells import Between
-from lipyomo_check.smooth.steps import SHARES, Bytes, Payload, Step, read_step, total_of
+from lipyomo_check.smooth.steps import SHARES, Bytes, Payload, Step, read_step
 from lipyomo_check.smooth.strict import boxes_in_balls, in_arb
 from lipyomo_check.smooth.tree import Question, Taken
 from lipyomo_check.statement import Statement
 
 
-def check_tree(
-    statement: Statement,
-    payload: bytes,
-    progress: Callable[[int], None] | None = None,
-    strict: bool = False,
-) -> int:
-    """Check the tree of a proof; returns how many cases it has.
+def walk_tree(statement: Statement, following: Payload, strict: bool) -> Iterator[int]:
+    """Return the numbers of cases that are checked together, each once they are checked.
 
     Parameters
     ----------
     statement : Statement
-    payload : bytes
-    progress : callable, optional
-        Called with the number of cases that are checked.
-    strict : bool, optional
-        Compute every bound once more, in Arb.
+    following : Payload
+    strict : bool
+        Whether to compute every bound once more, in Arb.
 
     Raises
     ------
@@ -48,7 +41,6 @@ def check_tree(
     """
     question = Question.of(statement)
     again = _Strict(statement, question) if strict else None
-    following = Payload(payload)
 
     def decide(taken: Taken) -> Step:
         step = read_step(following, len(taken.may_end), question.sides, question.axes)
@@ -56,9 +48,7 @@ def check_tree(
             again.check(taken, step)
         return step
 
-    total = total_of(question.walk(decide), progress)
-    following.end()
-    return total
+    return question.walk(decide)
 
 
 TOGETHER = 32

@@ -22,7 +22,7 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.networks.quantised import QuantisedNetwork
 from lipyomo.primal.regions.ball_arithmetic import PRECISION, around_ball, units_along
 from lipyomo.problems.domains import Domain
-from lipyomo.problems.domains.beside import beside
+from lipyomo.problems.domains.polytope import beside
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.ranges import Range, chosen_functional
 from lipyomo.problems.result import Point, Status

@@ -278,3 +278,24 @@ class Polytope(Domain):
     def describe(self) -> str:
         """Return one line for summaries."""
         return f"polytope with {self._rows.count} rows in R^{self.dimension}"
+
+
+def beside(domain: Domain, lower: FloatArray, upper: FloatArray) -> Domain:
+    """Return the domain of (x, e) with x in `domain` and ``lower <= e <= upper``, shape (k,).
+
+    Raises
+    ------
+    DomainError
+        If the domain is round.
+    """
+    low, high = np.append(domain.lower, lower), np.append(domain.upper, upper)
+    if domain.is_box:
+        return Box(low, high)
+    if not domain.is_polyhedral:
+        raise DomainError(
+            f"the domain is round ({domain.describe()}), and errors of rounding are further inputs "
+            "beside it.  Remedy: a box, or a ball of the linf norm"
+        )
+    rows = domain.rows
+    none = sp.csr_array((rows.count, lower.size))
+    return Polytope(sp.hstack([rows.A, none], format="csr"), rows.b, low, high)
