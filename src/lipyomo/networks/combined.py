@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from lipyomo.base.arguments import instance, real_numbers, whole_number
 from lipyomo.base.arrays import Matrix, dense
 from lipyomo.base.errors import NetworkError
-from lipyomo.base.numerics.exact import lost_in_sum, sum_is_exact
+from lipyomo.base.numerics.exact import lost_in_sum
 from lipyomo.networks.layer import Curve, Layer
 from lipyomo.networks.naming import common_names
 from lipyomo.networks.network import Network, check_network
@@ -90,20 +90,6 @@ def side_by_side(networks: Sequence[Network], name: str | None = None) -> Networ
     _check(networks)
     if not networks:
         raise NetworkError("there are no networks to put side by side.  Remedy: give one or more")
-    layers, shape = _rows(networks)
-    label = name or "+".join(network.name for network in networks)
-    names = common_names([(network.name, network.input_names) for network in networks])
-    parts = networks[0].input_parts
-    return Network(layers, label, shape, input_parts=parts, input_names=names)
-
-
-def common_inputs(f: Network, g: Network) -> None:
-    """Raise `NetworkError` unless two networks take the same inputs."""
-    _common(f.input_shape, g.input_shape, f"the inputs of {f.name} and of {g.name}")
-
-
-def _rows(networks: Sequence[Network]) -> tuple[list[Layer], tuple[int, ...]]:
-    """Return the layers of networks in parallel, and the shape of their inputs."""
     shape = networks[0].input_shape
     for other in networks[1:]:
         shape = _common(
@@ -114,7 +100,15 @@ def _rows(networks: Sequence[Network]) -> tuple[list[Layer], tuple[int, ...]]:
     # the first layers have the same inputs
     layers = [_side_by_side(first, sp.vstack)]
     layers += [_side_by_side(row, sp.block_diag) for row in others]
-    return layers, shape
+    label = name or "+".join(network.name for network in networks)
+    names = common_names([(network.name, network.input_names) for network in networks])
+    parts = networks[0].input_parts
+    return Network(layers, label, shape, input_parts=parts, input_names=names)
+
+
+def common_inputs(f: Network, g: Network) -> None:
+    """Raise `NetworkError` unless two networks take the same inputs."""
+    _common(f.input_shape, g.input_shape, f"the inputs of {f.name} and of {g.name}")
 
 
 def difference(f: Network, g: Network, name: str | None = None) -> Network:
@@ -141,18 +135,12 @@ def difference(f: Network, g: Network, name: str | None = None) -> Network:
     """
     _check((f, g))
     outputs = _common(f.output_shape, g.output_shape, f"the outputs of {f.name} and of {g.name}")
-    (*hidden, heads), inputs = _rows((f, g))
+    both = side_by_side((f, g), name or f"{f.name} - {g.name}")
+    *hidden, heads = both.layers
     m = f.output_dim
-    inner = common_names([(f.name, f.input_names), (g.name, g.input_names)])
-    name, named = name or f"{f.name} - {g.name}", (f.input_parts, inner)
     if not hidden:  # weights are subtracted here, which may round
-        lines = np.column_stack([heads.dense_weight, heads.bias])
-        if sum_is_exact(lines[:m], -lines[m:]):
-            found = lines[:m] - lines[m:]
-            return Network([Layer(found[:, :-1], found[:, -1])], name, inputs, outputs, *named)
         eye = np.eye(m)
-        last = Layer(np.hstack([eye, -eye]), np.zeros(m))
-        return Network([heads, last], name, inputs, outputs, *named)
+        return _chained([both, _affine(np.hstack([eye, -eye]))], both.name, outputs)
     weight = sp.csr_array(heads.weight)
     weight = sp.csr_array(weight[:m] - weight[m:])
     first, second = heads.bias[:m], -heads.bias[m:]
@@ -167,7 +155,8 @@ def difference(f: Network, g: Network, name: str | None = None) -> Network:
         )
         weight = sp.csr_array(sp.hstack([weight, columns]))
     head = Layer(weight if _sparse([heads]) else dense(weight), bias)
-    return Network([*hidden, head], name, inputs, outputs, *named).fused()
+    named = both.input_parts, both.input_names
+    return Network([*hidden, head], both.name, both.input_shape, outputs, *named).fused()
 
 
 def compose(g: Network, f: Network, name: str | None = None) -> Network:

@@ -475,10 +475,12 @@ class Network:
         return points
 
 
-def check_network(network: Any, error: type[LipyomoError]) -> None:
-    """Raise an `error` unless `network` is a `Network`."""
+def check_network(network: Any, error: type[LipyomoError]) -> Network:
+    """Return `network`; raise an `error` unless it is a `Network`."""
     remedy = "give a Network, as lipyomo.load, from_torch, from_sklearn or from_arrays make it"
     instance(network, Network, "the network", error, remedy)
+    found: Network = network
+    return found
 
 
 def why_not_smooth(network: Network, what: str, remedy: str) -> str | None:

@@ -41,7 +41,7 @@ def gradient(net: Network, output: int = 0) -> Network:
     >>> lipyomo.networks.gradient(f).forward([0.0]).tolist()
     [6.0]
     """
-    row = np.eye(_checked(net).output_dim)[_output(net, output)]
+    row = np.eye(check_network(net, NetworkError).output_dim)[_output(net, output)]
     replay = Replay.of(net)
     g = replay.adjoints(row)
     return made(replay.trace, g, f"gradient of {net.name}", net, net.input_shape)
@@ -64,7 +64,7 @@ def tilted_gradient(net: Network, row: FloatArray, inputs: IntArray, tilt: float
     NetworkError
         As of `gradient`.
     """
-    replay = Replay.of(_checked(net))
+    replay = Replay.of(check_network(net, NetworkError))
     g = replay.adjoints(row)
     if tilt:
         g = g + replay.trace.input((net.input_dim,)).scale(tilt)
@@ -86,7 +86,7 @@ def jacobian(net: Network) -> Network:
     NetworkError
         As for `gradient`.
     """
-    m, d = _checked(net).output_dim, net.input_dim
+    m, d = check_network(net, NetworkError).output_dim, net.input_dim
     replay, sizes = Replay.of(net), [layer.units for layer in net.hidden]
     if m * sum(sizes[:-1]) <= d * sum(sizes[1:]):  # products of units
         found = stack([replay.adjoints(row) for row in np.eye(m)])
@@ -112,7 +112,7 @@ def hessian(net: Network, output: int = 0) -> Network:
     NetworkError
         As of `gradient`, or if an activation's second derivative is not supported.
     """
-    row, d = _output(_checked(net), output), net.input_dim
+    row, d = _output(check_network(net, NetworkError), output), net.input_dim
     replay = Replay.of(net)
     jets, one = Jets(replay, np.eye(d)), np.array([row])
     pairs = [(i, j) for i in range(d) for j in range(i, d)]
@@ -140,7 +140,7 @@ def directional(net: Network, v: npt.ArrayLike, order: int = 1) -> Network:
     NetworkError
         As for `hessian`, or if the direction or the order is invalid.
     """
-    direction = _direction(_checked(net), v)
+    direction = _direction(check_network(net, NetworkError), v)
     count = whole_number(order, "the order of a derivative", NetworkError, 1)
     replay = Replay.of(net)
     if product_is_exact(net.layers[0].weight, direction[:, None]):
@@ -172,12 +172,6 @@ def _direction(net: Network, v: Any) -> FloatArray:
         raise NetworkError(
             f"the direction has {found.size} entries, and should have {net.input_dim} finite ones"
         )
-    return found
-
-
-def _checked(net: Any) -> Network:
-    check_network(net, NetworkError)
-    found: Network = net
     return found
 
 
