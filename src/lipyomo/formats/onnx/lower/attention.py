@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -87,10 +88,7 @@ def attention(call: Call) -> list[Value]:
     rows = scores.reshaped((batch * heads * queries, scores.shape[-1]))
     weights = softmax_of(call.trace, rows)
     none = np.isnan(weights.offset)
-    if none.any():
-        weights = Tensor(
-            weights.matrix, np.where(none, 0.0, weights.offset), weights.shape, weights.carrier
-        )
+    weights = replace(weights, offset=np.where(none, 0.0, weights.offset))
     found = matrix_product(call.trace, weights.reshaped(scores.shape), v)
     if len(call.tensor(0).shape) == 3:
         index = found.index.transpose(0, 2, 1, 3)

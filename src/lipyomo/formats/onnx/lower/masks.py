@@ -7,6 +7,7 @@ operators that move entries, add to them or test for them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -44,8 +45,7 @@ def unmasked(x: Value) -> Value:
     if not missing.any():
         return x
     if isinstance(x, Tensor):
-        flat = missing.reshape(-1)
-        return Tensor(x.matrix, np.where(flat, 0.0, x.offset), x.shape, x.carrier)
+        return replace(x, offset=np.where(missing.reshape(-1), 0.0, x.offset))
     return np.where(missing, 0.0, x)
 
 

@@ -54,6 +54,14 @@ class Window:
         return np.asarray((self._places < self.length + self.after).sum(axis=1))
 
 
+def _layout(node: GraphNode, axes: int) -> tuple[list[int], list[int], list[int], str]:
+    """Return the strides, dilations and pads of a node, and how pads are chosen."""
+    strides = node.integers("strides") or [1] * axes
+    dilations = node.integers("dilations") or [1] * axes
+    pads = node.integers("pads") or [0] * (2 * axes)
+    return strides, dilations, pads, node.text("auto_pad", "NOTSET")
+
+
 def windows(node: GraphNode, spatial: tuple[int, ...], kernel: tuple[int, ...]) -> list[Window]:
     """Return the windows of a Conv or pooling node along each spatial axis.
 
@@ -71,10 +79,7 @@ def windows(node: GraphNode, spatial: tuple[int, ...], kernel: tuple[int, ...]) 
         If a window does not fit.
     """
     axes = len(spatial)
-    strides = node.integers("strides") or [1] * axes
-    dilations = node.integers("dilations") or [1] * axes
-    pads = node.integers("pads") or [0] * (2 * axes)
-    auto = node.text("auto_pad", "NOTSET")
+    strides, dilations, pads, auto = _layout(node, axes)
     ceil = bool(node.integer("ceil_mode", 0))
     found = []
     for axis in range(axes):
@@ -189,12 +194,9 @@ def conv_transpose(call: Call) -> Value:
     batch, _, *spatial = x.shape
     axes, groups = len(spatial), node.integer("group", 1)
     kernel = _kernel(node, weight, axes)
-    strides = node.integers("strides") or [1] * axes
-    dilations = node.integers("dilations") or [1] * axes
+    strides, dilations, pads, auto = _layout(node, axes)
     extra = node.integers("output_padding") or [0] * axes
-    pads = node.integers("pads") or [0] * (2 * axes)
     wanted = node.integers("output_shape")
-    auto = node.text("auto_pad", "NOTSET")
     found = []
     for axis, length in enumerate(spatial):
         reach = (kernel[axis] - 1) * dilations[axis] + 1
