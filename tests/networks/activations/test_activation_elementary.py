@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -85,22 +87,19 @@ def test_a_function_that_is_off_by_more_is_found(
         check(name, spoilt(FOUND[name]))
 
 
-def test_a_function_is_compared_once() -> None:
+def test_a_function_is_compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-
-    def find() -> Function:
-        asked.append("tanh")
-        return np.tanh
-
-    function = Elementary("tanh", find)
+    monkeypatch.setattr(elementary, "check", lambda name, function: asked.append(name))
+    function = Elementary("tanh")
     assert function(np.ones(2))[0] == function(np.ones(3))[1] == np.tanh(1.0)
     assert asked == ["tanh"]
 
 
 @pytest.fixture
 def bad_exponential(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(elementary.exp, "_function", None)
-    monkeypatch.setattr(elementary.exp, "_find", lambda: _everywhere(np.exp))
+    monkeypatch.delitem(vars(elementary.exp), "function", raising=False)
+    monkeypatch.setitem(sys.modules, "functions", SimpleNamespace(exp=_everywhere(np.exp)))
+    monkeypatch.setattr(elementary.exp, "module", "functions")
 
 
 def _problem(units: str) -> lipyomo.LipschitzProblem:

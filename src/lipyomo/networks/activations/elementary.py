@@ -12,6 +12,7 @@ The stored values were computed by ``python -m experiments elementary`` in ball 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 
@@ -42,27 +43,29 @@ class Elementary:
     ----------
     name : str
         As in `ASSUMED`.
-    find : callable
-        Returns the function; called once.
+    module : str, optional
+        Where it is.
     """
 
-    def __init__(self, name: str, find: Callable[[], Function]) -> None:
-        self.name, self._find = name, find
-        self._function: Function | None = None
+    def __init__(self, name: str, module: str = "numpy") -> None:
+        self.name, self.module = name, module
 
-    def __call__(self, z: FloatArray) -> FloatArray:
-        """Evaluate the function at `z`.
+    @cached_property
+    def function(self) -> Function:
+        """The function, once it is compared.
 
         Raises
         ------
         PlatformError
             If its error exceeds the assumed bound.
         """
-        if self._function is None:
-            function = self._find()
-            check(self.name, function)
-            self._function = function
-        return self._function(z)
+        found: Function = getattr(import_module(self.module), self.name)
+        check(self.name, found)
+        return found
+
+    def __call__(self, z: FloatArray) -> FloatArray:
+        """Evaluate the function at `z`."""
+        return self.function(z)
 
 
 def check(name: str, function: Function) -> None:
@@ -111,25 +114,15 @@ def _arranged(points: FloatArray) -> Iterator[tuple[np.ndarray, FloatArray]]:
         start, turn = start + part.size, turn + 1
 
 
-def _special(name: str) -> Callable[[], Function]:
-    """Return a loader of a SciPy function, which imports the module on use."""
-
-    def find() -> Function:
-        found: Function = getattr(import_module("scipy.special"), name)
-        return found
-
-    return find
-
-
-exp = Elementary("exp", lambda: np.exp)
-expm1 = Elementary("expm1", lambda: np.expm1)
-log1p = Elementary("log1p", lambda: np.log1p)
-tanh = Elementary("tanh", lambda: np.tanh)
-arctanh = Elementary("arctanh", lambda: np.arctanh)
-sin = Elementary("sin", lambda: np.sin)
-cos = Elementary("cos", lambda: np.cos)
-erf = Elementary("erf", _special("erf"))
-erfc = Elementary("erfc", _special("erfc"))
+exp = Elementary("exp")
+expm1 = Elementary("expm1")
+log1p = Elementary("log1p")
+tanh = Elementary("tanh")
+arctanh = Elementary("arctanh")
+sin = Elementary("sin")
+cos = Elementary("cos")
+erf = Elementary("erf", "scipy.special")
+erfc = Elementary("erfc", "scipy.special")
 
 
 def logistic(y: FloatArray) -> tuple[FloatArray, FloatArray]:
