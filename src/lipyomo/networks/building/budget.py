@@ -146,15 +146,12 @@ def limits(time_limit: float = math.inf, memory_limit: int | str | None = None) 
     return replace(clock, memory=memory_size(memory_limit, "memory_limit", ImportRefused))
 
 
-_current: ContextVar[Budget] = ContextVar("budget")
+_current: ContextVar[Budget | None] = ContextVar("budget", default=None)
 
 
 def budget() -> Budget:
     """Return the budget of the current import; outside of imports that of the machine."""
-    try:
-        return _current.get()
-    except LookupError:
-        return Budget()
+    return _current.get() or Budget()
 
 
 @contextmanager

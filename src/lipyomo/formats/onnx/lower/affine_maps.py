@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import add
+
 import numpy as np
 
 from lipyomo.formats.onnx.lower.masks import absent, masked, unmasked
 from lipyomo.formats.onnx.lower.products import operands, plus, times_constant
+from lipyomo.formats.onnx.lower.reductions import rows_along
 from lipyomo.formats.onnx.lower.registry import Call, Value, lowers
 from lipyomo.networks.building.affine import Tensor, joined_tensors
 from lipyomo.networks.building.budget import NUMBER, budget
@@ -39,10 +43,8 @@ def sub(call: Call) -> Value:
 @lowers("Mean")
 def _mean(call: Call) -> Value:
     """Mean of several tensors."""
-    total = call.tensor(0)
-    for position in range(1, len(call.arguments)):
-        total = total + call.tensor(position)
-    return total.scale(1.0 / len(call.arguments))
+    parts = [call.tensor(position) for position in range(len(call.arguments))]
+    return reduce(add, parts).scale(1.0 / len(parts))
 
 
 @lowers("Neg")
@@ -67,9 +69,8 @@ def _cumulative_sum(call: Call) -> Value:
     budget().charge(2 * NUMBER * x.shape[axis] ** 2, f"sums along {x.shape[axis]:,} entries")
     ones = np.ones((x.shape[axis], x.shape[axis]))
     weight = np.triu(ones, call.node.integer("exclusive", 0))
-    moved = x.take(np.moveaxis(x.index, axis, -1))
-    sums = times_constant(moved, weight.T if call.node.integer("reverse", 0) else weight)
-    return sums.take(np.moveaxis(sums.index, -1, axis))
+    rows, back = rows_along(x, [axis])
+    return times_constant(rows, weight.T if call.node.integer("reverse", 0) else weight).take(back)
 
 
 _ML = "ai.onnx.ml"
