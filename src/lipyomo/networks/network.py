@@ -6,6 +6,7 @@ Shapes: d inputs, m outputs, n_i units in hidden layer i.  Networks are dimensio
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from copy import copy
 from itertools import pairwise
@@ -244,11 +245,10 @@ class Network:
     @property
     def activations(self) -> dict[str, int]:
         """Names of the smooth units' activations, with the number of units of each."""
-        found: dict[str, int] = {}
+        found: Counter[str] = Counter()
         for curve in (curve for layer in self.hidden for curve in layer.curves):
-            name = curve.activation.true.name
-            found[name] = found.get(name, 0) + curve.units.size
-        return found
+            found[curve.activation.true.name] += curve.units.size
+        return dict(found)
 
     def describe(self) -> str:
         """Describe the network, as ``4-8-8-3, 16 units``: inputs, units of each layer, outputs.

@@ -7,6 +7,7 @@ the sum over all partitions of S into blocks of ``sigma^(k)(z) prod z_B``, k the
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
@@ -96,10 +97,8 @@ class Jets:
 
 def _partitions(among: Several) -> list[tuple[tuple[Several, ...], int]]:
     """Return the partitions of directions into blocks, each with its multiplicity."""
-    counts: dict[tuple[Several, ...], int] = {}
-    for parts in _set_partitions(list(range(len(among)))):
-        blocks = tuple(sorted(tuple(sorted(among[i] for i in part)) for part in parts))
-        counts[blocks] = counts.get(blocks, 0) + 1
+    every = _set_partitions(list(among))
+    counts = Counter(tuple(sorted(tuple(sorted(part)) for part in parts)) for parts in every)
     return sorted(counts.items())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -50,10 +51,7 @@ class Scope:
         self.written_out: set[str] = set()
         self.outer = outer
         self._kept = kept
-        self._readers: dict[str, int] = {}
-        for node in nodes:
-            for name in reads(node.proto):
-                self._readers[name] = self._readers.get(name, 0) + 1
+        self._readers = Counter(name for node in nodes for name in reads(node.proto))
         budget().keep(sum(size_of(value) for value in known.values()))
 
     def get(self, name: str) -> Value | Pending | Rounded | None:
