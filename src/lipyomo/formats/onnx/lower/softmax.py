@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from lipyomo.formats.onnx.lower.masks import absent
@@ -42,10 +40,6 @@ def _others(trace: Trace, parts: list[Tensor], outside: Tensor | None = None) ->
     return found
 
 
-Finish = Callable[[Trace, list[Tensor]], list[Tensor]]
-"""Maps the differences of scores and the log-sum-exp of the others to the results."""
-
-
 def _sigmoids(trace: Trace, over: list[Tensor]) -> list[Tensor]:
     """Return probabilities: sigmoids of all differences, or for two entries p and 1 - p."""
     found = [trace.smooth(part, Sigmoid()) for part in over[: 1 if len(over) == 2 else None]]
@@ -56,17 +50,17 @@ def _sigmoids(trace: Trace, over: list[Tensor]) -> list[Tensor]:
     return found
 
 
-def _logarithms(trace: Trace, over: list[Tensor]) -> list[Tensor]:
-    return [-trace.smooth(-part, Softplus()) for part in over]
-
-
-def _all_there(trace: Trace, rows: Tensor, finish: Finish) -> Tensor:
-    """Apply a function to rows without masked scores."""
+def _all_there(trace: Trace, rows: Tensor, logarithm: bool = False) -> Tensor:
+    """Return the softmax of rows without masked scores, or its logarithm."""
     if rows.shape[1] == 1:
-        return Tensor.constant(np.full(rows.shape, 1.0 if finish is _sigmoids else 0.0))
+        return Tensor.constant(np.full(rows.shape, 0.0 if logarithm else 1.0))
     parts = columns(rows)
     over = [a - b for a, b in zip(parts, _others(trace, parts), strict=True)]
-    return joined_tensors([part.reshaped((part.size, 1)) for part in finish(trace, over)], 1)
+    if logarithm:  # -softplus(log(sum exp(s_l)) - s_i)
+        found = [-trace.smooth(-part, Softplus()) for part in over]
+    else:
+        found = _sigmoids(trace, over)
+    return joined_tensors([part.reshaped((part.size, 1)) for part in found], 1)
 
 
 def softmax_of(trace: Trace, rows: Tensor) -> Tensor:
@@ -76,7 +70,7 @@ def softmax_of(trace: Trace, rows: Tensor) -> Tensor:
     """
     missing = absent(rows)
     if not missing.any():
-        return _all_there(trace, rows, _sigmoids)
+        return _all_there(trace, rows)
     patterns, which = np.unique(missing, axis=0, return_inverse=True)
     parts = [Tensor.constant([0.0, np.nan])]
     places = np.zeros(rows.shape, dtype=np.intp)
@@ -87,34 +81,23 @@ def softmax_of(trace: Trace, rows: Tensor) -> Tensor:
             places[own] = 1
             continue
         at = np.ix_(own, np.flatnonzero(~pattern))
-        part = _all_there(trace, rows.take(rows.index[at]), _sigmoids)
+        part = _all_there(trace, rows.take(rows.index[at]))
         parts.append(part.reshaped((part.size,)))
         places[at] = start + part.index
         start += part.size
     return stack(parts).take(places)
 
 
-def _of_rows(call: Call, function: Callable[[Trace, Tensor], Tensor]) -> Tensor:
-    """Apply a function of rows along an axis, or along all axes from it on (before opset 13)."""
+@multiplies("Softmax", "LogSoftmax")
+def softmax(call: Call) -> Value:
+    """Weights in [0, 1] that sum to one, or their logarithms, along an axis.
+
+    Before opset 13, along all axes from it on.
+    """
     x = call.tensor(0)
     flat = call.node.version < 13
-    axis = call.node.integer("axis", 1 if flat else -1)
-    shape = x.shape
-    if flat:  # all axes from this one on are joined
-        axis %= len(shape)
-        x = x.reshaped((int(np.prod(shape[:axis])), int(np.prod(shape[axis:]))))
-        axis = 1
-    rows, back = rows_along(x, [axis])
-    return function(call.trace, rows).take(back).reshaped(shape)
-
-
-@multiplies("Softmax")
-def softmax(call: Call) -> Value:
-    """Weights in [0, 1] that sum to one."""
-    return _of_rows(call, softmax_of)
-
-
-@multiplies("LogSoftmax")
-def log_softmax(call: Call) -> Value:
-    """Return the logarithm of a softmax, ``-softplus(log(sum exp(s_l)) - s_i)``."""
-    return _of_rows(call, lambda trace, rows: _all_there(trace, rows, _logarithms))
+    first = call.node.integer("axis", 1 if flat else -1) % len(x.shape)
+    rows, back = rows_along(x, range(first, len(x.shape)) if flat else [first])
+    log = call.node.op_type == "LogSoftmax"
+    weights = _all_there(call.trace, rows, log) if log else softmax_of(call.trace, rows)
+    return weights.take(back)
