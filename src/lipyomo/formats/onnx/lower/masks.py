@@ -83,20 +83,15 @@ def _takes(node: GraphNode, numbers: Array) -> bool:
     return node.op_type in MASKED and bool(known.all())
 
 
-def _asked(x: Tensor, found: Array) -> Array:
-    return np.asarray(found).reshape(x.shape)
-
-
 @lowers("IsNaN")
 def is_nan(call: Call) -> Value:
     """False, except in rows of a softmax without scores."""
     x = call.tensor(0)
-    return _asked(x, np.isnan(x.offset))
+    return np.isnan(x.offset).reshape(x.shape)
 
 
 @lowers("IsInf")
 def is_inf(call: Call) -> Value:
     """True where scores are masked."""
     x = call.tensor(0)
-    wanted = call.node.integer("detect_negative", 1)
-    return _asked(x, np.isneginf(x.offset) & bool(wanted))
+    return np.isneginf(x.offset).reshape(x.shape) & bool(call.node.integer("detect_negative", 1))

@@ -43,20 +43,20 @@ def moved(call: Call, places: Sequence[int]) -> list[Value]:
     return [whole.take(np.asarray(index)) for index in evaluated(call.node, feeds)]
 
 
-@lowers("Expand", "Tile", "Slice", "Gather", "GatherElements", "GatherND")
-@lowers("DepthToSpace", "SpaceToDepth")
+@lowers("Expand", "Tile", "Slice", "Gather", "GatherElements", "GatherND", "Concat", "Where")
+@lowers("DepthToSpace", "SpaceToDepth", "ScatterElements", "ScatterND")
 @lowers("ArrayFeatureExtractor", domain="ai.onnx.ml")
 def move(call: Call) -> list[Value]:
-    """Entries of the first argument, at constant positions (attributes in old operator sets)."""
-    return moved(call, [0])
-
-
-@lowers("ScatterElements", "ScatterND")
-def scatter(call: Call) -> list[Value]:
-    """Return the first argument with entries of the third one at constant positions."""
+    """Entries of signals, at constant positions or by a constant condition."""
     if call.node.text("reduction", "none") != "none":
         raise call.node.refuse("it reduces what it writes", "export it without a reduction")
-    return moved(call, [0, 2])
+    signals: dict[str, Sequence[int]] = {
+        "Concat": range(len(call.arguments)),
+        "Where": [1, 2],
+        "ScatterElements": [0, 2],
+        "ScatterND": [0, 2],
+    }
+    return moved(call, signals.get(call.node.op_type, [0]))
 
 
 @lowers("Split")
@@ -113,18 +113,6 @@ def _reshaped(value: Value, shape: Sequence[int]) -> Value:
     if isinstance(value, Tensor):
         return value.take(value.index.reshape(shape))
     return value.reshape(shape)
-
-
-@lowers("Concat")
-def concat(call: Call) -> list[Value]:
-    """Return all arguments, joined along an axis."""
-    return moved(call, range(len(call.arguments)))
-
-
-@lowers("Where")
-def where(call: Call) -> list[Value]:
-    """Entries of one tensor or another, by a constant condition."""
-    return moved(call, [1, 2])
 
 
 @lowers("Dropout", constants=True)
