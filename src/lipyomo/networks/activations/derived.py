@@ -30,12 +30,15 @@ BITS = 128
 
 
 class Family(ABC):
-    """All derivatives of a smooth function on R."""
+    """All derivatives of a smooth function on R.
 
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """Name of the function."""
+    Attributes
+    ----------
+    name : str
+        Name of the function.
+    """
+
+    name: str
 
     @abstractmethod
     def derivatives(self, z: FloatArray, first: int, last: int) -> tuple[FloatArray, ...]:

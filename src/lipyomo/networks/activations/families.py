@@ -98,7 +98,7 @@ class BellFamily(Family):
 
     Parameters
     ----------
-    word : str
+    name : str
         Name of the function.
     branch : Branch
         The function itself, for its derivatives before that.
@@ -110,16 +110,11 @@ class BellFamily(Family):
         2 a: 1 or 2.
     """
 
-    word: str
+    name: str
     branch: Branch
     first: int
     start: tuple[int, ...]
     double: int
-
-    @property
-    def name(self) -> str:
-        """See `Family`."""
-        return self.word
 
     @property
     def scale(self) -> float:
