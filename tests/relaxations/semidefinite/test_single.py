@@ -8,8 +8,7 @@ import pytest
 from lipyomo.relaxations.semidefinite import wide
 from lipyomo.relaxations.semidefinite.descent import minimise
 from lipyomo.relaxations.semidefinite.params import PARAMS
-from lipyomo.relaxations.semidefinite.single import fits_single, solved_in_single
-from lipyomo.relaxations.semidefinite.wide import WideKernel
+from lipyomo.relaxations.semidefinite.wide import WideKernel, fits_single, solved_in_single
 
 
 def kernel_of(seed: int) -> WideKernel:

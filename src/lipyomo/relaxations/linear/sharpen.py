@@ -12,10 +12,8 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from lipyomo.base.arrays import FloatArray
-from lipyomo.base.numerics.params import PARAMS as PACE
 from lipyomo.networks.network import Network
-from lipyomo.networks.phases import OPEN, count_open, decide, flat
+from lipyomo.networks.phases import OPEN, decide, flat
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.settings import Relaxation
 from lipyomo.relaxations.linear.dual_ascent import DualAscent
@@ -35,10 +33,7 @@ def bounds_of_models(network: Network, domain: Domain, relaxation: ModelRelaxati
     """Bound pre-activations by a relaxation; ``ascent`` tightens linear bounds if it is cheap."""
     if relaxation != "ascent":
         return preactivation_bounds(network, domain, relaxation=relaxation)
-    found = preactivation_bounds(network, domain)
-    behind = count_open(found.phases[1:])
-    work = behind * sum(layer.weight.size for layer in network.hidden)
-    return found if work > MOST_WORK else sharpen(network, domain, found)
+    return sharpen(network, domain, preactivation_bounds(network, domain))
 
 
 def sharpen(network: Network, domain: Domain, bounds: LayerBounds) -> LayerBounds:
@@ -58,23 +53,17 @@ def sharpen(network: Network, domain: Domain, bounds: LayerBounds) -> LayerBound
     """
     if not domain.is_bounded or bounds.empty or len(network.hidden) < 2:
         return bounds
-    ascent: DualAscent | None = None
+    weights = sum(layer.weight.size for layer in network.hidden)
     for _ in range(3):
-        phases = flat(bounds.phases)
+        known = flat(bounds.phases)
         lower, upper = np.concatenate(bounds.lower), np.concatenate(bounds.upper)
-        units = np.flatnonzero(phases == OPEN)
+        units = np.flatnonzero(known == OPEN)
         units = units[units >= network.hidden[0].units]  # the first layer's ranges are exact
-        work = PARAMS.seconds * PACE.rate
-        one_unit = 4 * PARAMS.steps * sum(layer.weight.size for layer in network.hidden)
-        if not units.size or one_unit > work:
+        if not 0 < units.size * weights <= MOST_WORK:
             break
-        if ascent is None:
-            ascent = DualAscent(network.hidden, domain)
-        most = int(work / (2 * PARAMS.steps * ascent.work))
-        near = np.minimum(-lower[units], upper[units]) / (upper[units] - lower[units])
-        units = units[np.argsort(near, kind="stable")[:most]]
+        ascent = DualAscent(network.hidden, domain)
         relaxation = ascent.relax(
-            phases[None], lower[None], upper[None], domain.lower[None], domain.upper[None]
+            known[None], lower[None], upper[None], domain.lower[None], domain.upper[None]
         )
         sign = np.repeat([1.0, -1.0], units.size)
         rows = WantedBounds(np.zeros(2 * units.size, dtype=np.int64), np.tile(units, 2), sign)
@@ -82,22 +71,11 @@ def sharpen(network: Network, domain: Domain, bounds: LayerBounds) -> LayerBound
         high, low = np.split(ascent.bounds(relaxation, rows, found), 2)
         upper[units] = np.minimum(upper[units], high)
         lower[units] = np.maximum(lower[units], -low)
-        before = bounds.unstable
-        bounds = _with(network, bounds, lower, upper)
-        if bounds.unstable == before or bounds.empty:
+        before, lows = bounds.unstable, by_layer(network.hidden, lower)
+        highs = by_layer(network.hidden, upper)
+        phases = decide(bounds.phases, lows, highs)
+        empty = bool((lower > upper).any())
+        bounds = LayerBounds(lows, highs, "ascent", phases, empty)
+        if bounds.unstable == before or empty:
             break
     return bounds
-
-
-def _with(
-    network: Network, bounds: LayerBounds, lower: FloatArray, upper: FloatArray
-) -> LayerBounds:
-    """Return `bounds` with new ends, given for all units in one array."""
-    lows, highs = by_layer(network.hidden, lower), by_layer(network.hidden, upper)
-    return bounds._replace(
-        lower=lows,
-        upper=highs,
-        relaxation="ascent",
-        phases=decide(bounds.phases, lows, highs),
-        empty=bool((lower > upper).any()),
-    )

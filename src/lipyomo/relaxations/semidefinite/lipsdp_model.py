@@ -181,11 +181,4 @@ def along_norms(form: SizedForm) -> SizedForm:
     share = np.maximum(lengths, 1e-9 * lengths.max()) if lengths.any() else np.ones(d)
     # a sum slightly less than one, so that rounding cannot make it larger
     scale = np.concatenate([np.sqrt(share.sum() / share) * (1.0 + 1e-12), np.ones(form.count)])
-    return replace(
-        form,
-        rows=form.rows * scale,
-        objective=form.objective * scale,
-        row_size=form.row_size * scale,
-        objective_size=form.objective_size * scale,
-        rounding=form.rounding * 2,
-    )
+    return replace(form.changed(lambda matrix: matrix * scale), rounding=2 * form.rounding)

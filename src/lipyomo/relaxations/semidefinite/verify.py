@@ -19,7 +19,9 @@ Proved here, for the exact C of the exact weights:
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtri
@@ -117,13 +119,16 @@ class SizedForm:
     def seeing(self, inputs: IntArray) -> SizedForm:
         """The form with some of the inputs only."""
         keep = np.concatenate([inputs, np.arange(self.inputs, self.rows.shape[1])])
+        return replace(self.changed(lambda matrix: matrix[:, keep]), inputs=len(inputs))
+
+    def changed(self, change: Callable[[FloatArray], FloatArray]) -> SizedForm:
+        """The form with a change of all rows that hardly rounds, and is the same for magnitudes."""
         return replace(
             self,
-            rows=self.rows[:, keep],
-            objective=self.objective[:, keep],
-            row_size=self.row_size[:, keep],
-            objective_size=self.objective_size[:, keep],
-            inputs=len(inputs),
+            rows=change(self.rows),
+            objective=change(self.objective),
+            row_size=change(self.row_size),
+            objective_size=change(self.objective_size),
         )
 
     def select(self, functionals: IntArray) -> SizedForm:
@@ -249,47 +254,49 @@ class VerifiedMatrix:
             The ball is ``y^T diag(weights) y <= sum weights``, which contains the cube; without
             weights it is the Euclidean unit ball.
         """
-        form, d = self._form, self._form.inputs
         scale = np.ones(len(rows)) if weights is None else np.sqrt(weights.sum() / weights)
-        scale = scale[:, None]
-        c = scale * form.objective[rows] * self._scale
-        c_inputs, c_units = c[:, :d], c[:, d:]
-        sizes = form.objective_size[rows] * self._scale
-        error_c = (form.rounding + 8 * UNIT_ROUNDOFF) * _norm(scale * sizes)
-        right = c_units + 0.5 * (c_inputs @ self._E)
-        size_inputs, size_units = _norm(c_inputs), _norm(c_units)
-        size_right = size_units + 0.5 * self._size_E * size_inputs
-        error_right = UNIT_ROUNDOFF * (d + 4) * size_right + 0.5 * self._error_E * size_inputs
+        c_inputs, right, sizes, error, error_c = self._seen(rows, scale[:, None], _norm)
+        size_inputs, size_right = sizes
         gram = c_inputs @ c_inputs.T
-        slack = UNIT_ROUNDOFF * (d + 8) * size_inputs**2
-        if form.count:
+        slack = UNIT_ROUNDOFF * (self._form.inputs + 8) * size_inputs**2
+        if self._form.count:
             solution, rests, _ = self.solve(right.T)
             rest, size_y = _norm(rests), _norm(solution)
             gram = gram + right @ solution
             slack += size_y * rest + rest**2 / self.kappa
-            slack += UNIT_ROUNDOFF * (form.count + 4) * size_right * size_y
+            slack += UNIT_ROUNDOFF * (self._form.count + 4) * size_right * size_y
         square = _largest_eigenvalue(gram) + slack
-        spread = error_right + error_c * (1.0 + 0.5 * self._size_E)
-        root = math.sqrt(max(square, 0.0)) + spread / math.sqrt(self.kappa) + error_c
-        return root * (1.0 + 8 * UNIT_ROUNDOFF)
+        root = math.sqrt(max(square, 0.0)) + error / math.sqrt(self.kappa) + error_c
+        return float(root) * (1.0 + 8 * UNIT_ROUNDOFF)
 
     def quadratics(self, rows: IntArray) -> FloatArray:
         """Bound ``sqrt(c^T C^{-1} c)`` from above for each of some objective rows c, shape (k,)."""
+        _, right, (size_inputs, _), error, error_c = self._seen(rows, 1.0, _lengths)
+        square = size_inputs**2
+        if self._form.count:
+            square += self.solve(right.T)[2]
+        root = np.sqrt(square) + error / math.sqrt(self.kappa) + error_c
+        return np.asarray(root * (1.0 + 8 * UNIT_ROUNDOFF))
+
+    def _seen(
+        self, rows: IntArray, scale: Any, length: Callable[[FloatArray], Any]
+    ) -> tuple[FloatArray, FloatArray, tuple[Any, Any], Any, Any]:
+        """Eliminate the inputs from some objective rows c times `scale`.
+
+        Returned are the inputs' part of c, the right side for K, lengths of both, and bounds of the
+        errors of the right side and of c.
+        """
         form, d = self._form, self._form.inputs
-        c = form.objective[rows] * self._scale
+        c = scale * form.objective[rows] * self._scale
         c_inputs, c_units = c[:, :d], c[:, d:]
         sizes = form.objective_size[rows] * self._scale
-        error_c = (form.rounding + 8 * UNIT_ROUNDOFF) * _lengths(sizes)
+        error_c = (form.rounding + 8 * UNIT_ROUNDOFF) * length(scale * sizes)
         right = c_units + 0.5 * (c_inputs @ self._E)
-        size_inputs, size_units = _lengths(c_inputs), _lengths(c_units)
+        size_inputs, size_units = length(c_inputs), length(c_units)
         size_right = size_units + 0.5 * self._size_E * size_inputs
-        error_right = UNIT_ROUNDOFF * (d + 4) * size_right + 0.5 * self._error_E * size_inputs
-        square = size_inputs**2
-        if form.count:
-            square += self.solve(right.T)[2]
-        spread = error_right + error_c * (1.0 + 0.5 * self._size_E)
-        root = np.sqrt(square) + spread / math.sqrt(self.kappa) + error_c
-        return np.asarray(root * (1.0 + 8 * UNIT_ROUNDOFF))
+        error = UNIT_ROUNDOFF * (d + 4) * size_right + 0.5 * self._error_E * size_inputs
+        error = error + error_c * (1.0 + 0.5 * self._size_E)
+        return c_inputs, right, (size_inputs, size_right), error, error_c
 
 
 def _lengths(rows: FloatArray) -> FloatArray:

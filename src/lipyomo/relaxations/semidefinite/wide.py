@@ -18,13 +18,14 @@ It is factorised, (d + F)^3 / 3, in single precision if it is large.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
+import numpy.typing as npt
+from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs, spotrf, spotrs
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.relaxations.semidefinite.dense import add_outer, inverse_of, solved_system
+from lipyomo.relaxations.semidefinite.dense import inverse_of, solved_system
 from lipyomo.relaxations.semidefinite.kernel import (
     Factor,
     Kernel,
@@ -35,7 +36,13 @@ from lipyomo.relaxations.semidefinite.kernel import (
     relative_drop,
 )
 from lipyomo.relaxations.semidefinite.params import PARAMS
-from lipyomo.relaxations.semidefinite.single import SingleTerms, fits_single, solved_in_single
+
+Digits: TypeAlias = "npt.NDArray[np.floating]"
+"""Arrays in the precision of a Newton system."""
+
+_LARGEST = 1e12
+"""Limit of multipliers in single precision, and of their inverses: squares of their products stay
+normal numbers."""
 
 
 class _Factor(NamedTuple):
@@ -72,13 +79,41 @@ class _Blocks(NamedTuple):
         ``b_k . x``.
     """
 
-    half: FloatArray
-    K_inverse: FloatArray
-    A: FloatArray
-    B_inputs: FloatArray
-    B_units: FloatArray
-    BB: FloatArray
+    half: Digits
+    K_inverse: Digits
+    A: Digits
+    B_inputs: Digits
+    B_units: Digits
+    BB: Digits
     slack: FloatArray
+
+    def hessian(self, inner: Digits, x: FloatArray, mu: float) -> Digits:
+        """Return second derivatives of the barrier function, on and above the diagonal.
+
+        With the moments ``M = mu C^{-1} + x x^T`` the one by two terms ``sym(a b^T)`` and
+        ``sym(e f^T)`` is half of ``(a C^{-1} e)(b M f) + (a C^{-1} f)(b M e)``, plus half of the
+        terms of ``x x^T`` with both pairs exchanged.  They are added up without cancellation.
+
+        Parameters
+        ----------
+        inner : ndarray, shape (d, d)
+            The inputs' block of ``C^{-1}``.
+        x : ndarray, shape (d + F,)
+            The primal.
+        mu : float
+        """
+        d = len(inner)
+        v, s, t = (part.astype(inner.dtype) for part in (x[:d], x[d:], self.slack))
+        found = np.zeros((x.size, x.size), dtype=inner.dtype)
+        units = np.multiply(self.B_units, mu * self.B_units.T + np.outer(2.0 * t, s))
+        units += np.multiply(self.K_inverse, mu * self.BB + np.outer(t, t))
+        units += np.multiply(self.BB, np.outer(s, s))
+        found[d:, d:] = 0.25 * (units + units.T)
+        mixed = np.multiply(self.A, mu * self.B_inputs + np.outer(v, t))
+        mixed += np.multiply(self.B_inputs, np.outer(v, s))
+        found[:d, d:] = mixed
+        found[:d, :d] = np.multiply(inner, mu * inner + np.outer(2.0 * v, v))
+        return found
 
 
 class WideKernel(Kernel):
@@ -165,59 +200,32 @@ class WideKernel(Kernel):
     ) -> NewtonSystem | None:
         """Return the Newton system in all multipliers.
 
-        With ``C^{-1} + x x^T / mu`` in place of ``C^{-1}`` the products of its entries include the
-        second derivatives of `quarter` and a rank-one matrix, which is subtracted again.
+        A large one is solved in single precision, in half of the time: a Newton step is only a
+        search direction, whose length is found in double precision, and bounds are proved for any
+        multipliers.
         """
         if self.order >= PARAMS.single and fits_single(y):
-            found = self._system_in_single(factor, y, x, mu)
+            found = self._system(factor, y, x, mu, np.float32)
             if found is not None:
                 return found
-        parts, d = self._blocks(factor, y, x), self.inputs
-        x_inputs, states, slack = x[:d], x[d:], parts.slack
-        squares, both = np.square(x_inputs), states * slack
-        plain = np.concatenate([1.0 - squares, -both])
-        units = -parts.B_units.diagonal()
-        inner = parts.A @ parts.half.T
-        inner.flat[:: d + 1] += 1.0 / y[:d]
-        inputs = -inner.diagonal()
-        for matrix, left, right in (
-            (parts.K_inverse, states, states),
-            (parts.B_units, states, slack),
-            (parts.BB, slack, slack),
-            (parts.A, x_inputs, states),
-            (parts.B_inputs, x_inputs, slack),
-        ):
-            add_outer(matrix, left, right / mu)
-        H_units = parts.B_units * parts.B_units.T
-        H_units += np.multiply(parts.K_inverse, parts.BB, out=parts.BB)
-        H_units *= 0.5 * mu
-        add_outer(H_units, -both, both / mu)
-        H_mixed = np.multiply(parts.A, parts.B_inputs, out=parts.B_inputs)
-        H_mixed *= mu
-        add_outer(H_mixed, -squares, both / mu)
-        add_outer(inner, x_inputs, x_inputs / mu)
-        corner = np.square(inner, out=inner)
-        corner *= mu
-        add_outer(corner, -squares, squares / mu)
-        hessian = np.empty((self.order, self.order))  # only the upper triangle is used
-        hessian[:d, :d], hessian[:d, d:], hessian[d:, d:] = corner, H_mixed, H_units
-        return solved_system(plain, np.concatenate([inputs, units]), hessian)
+        return self._system(factor, y, x, mu, np.float64)
 
-    def _system_in_single(
-        self, factor: Factor, y: FloatArray, x: FloatArray, mu: float
+    def _system(
+        self, factor: Factor, y: FloatArray, x: FloatArray, mu: float, dtype: type[np.floating]
     ) -> NewtonSystem | None:
-        """Return the system in single precision; None if that is not accurate enough."""
+        """Return the system in one precision; None if that is not enough."""
         d = self.inputs
         with np.errstate(over="ignore", invalid="ignore"):  # None after an overflow
-            parts = self._blocks(factor, y, x, np.float32)
-            inner, states = parts.A @ parts.half.T, x[d:]
+            parts = self._blocks(factor, y, x, dtype)
+            inner = parts.A @ parts.half.T
             inner.flat[:: d + 1] += 1.0 / y[:d]
-            known = (inner, parts.K_inverse, parts.B_units, parts.BB, parts.A, parts.B_inputs)
-            found = SingleTerms(*(part.astype(np.float32, copy=False) for part in known))
-            hessian = found.hessian(x[:d], states, parts.slack, mu)
-            plain = np.concatenate([1.0 - np.square(x[:d]), -states * parts.slack])
+            plain = np.concatenate([1.0 - np.square(x[:d]), -x[d:] * parts.slack])
             barrier = -np.concatenate([inner.diagonal(), parts.B_units.diagonal()])
-            return solved_in_single(plain, barrier.astype(np.float64), hessian)
+            hessian = parts.hessian(inner, x, mu)
+        barrier = barrier.astype(np.float64)
+        if dtype is np.float32:
+            return solved_in_single(plain, barrier, hessian)
+        return solved_system(plain, barrier, hessian.astype(np.float64, copy=False))
 
     def slopes(self, factor: Factor, y: FloatArray, x: FloatArray, mu: float) -> FloatArray:
         """Return derivatives of the barrier function by the logarithms of zeta and lambda."""
@@ -247,3 +255,35 @@ class WideKernel(Kernel):
         off = np.square(state.primal[self.inputs :]) / np.diagonal(parts.K_inverse)
         on = np.square(parts.slack) / np.diagonal(parts.BB)
         return relative_drop(off, state.value), relative_drop(on, state.value)
+
+
+def fits_single(multipliers: FloatArray) -> bool:
+    """Whether positive multipliers are safe from overflow and underflow in single precision."""
+    least, largest = multipliers.min(initial=1.0), multipliers.max(initial=1.0)
+    return bool(least > 1.0 / _LARGEST and largest < _LARGEST)
+
+
+def solved_in_single(
+    plain: FloatArray, barrier: FloatArray, hessian: Digits
+) -> NewtonSystem | None:
+    """Factorise a Hessian, of which the upper triangle is read and overwritten.
+
+    None if it is not positive definite in single precision.
+    """
+    diagonal = hessian.diagonal().astype(np.float64)
+    if not (np.isfinite(hessian).all() and diagonal.min(initial=1.0) > 0):
+        return None
+    scale = 1.0 / np.sqrt(diagonal)
+    single = scale.astype(np.float32)
+    hessian *= single
+    hessian *= single[:, None]
+    hessian.reshape(-1)[:: len(hessian) + 1] = 1.0 + 16 * np.finfo(np.float32).eps
+    factor, info = spotrf(hessian.T, lower=1, clean=0, overwrite_a=1)
+    if info:
+        return None
+
+    def solve(right: FloatArray) -> FloatArray:
+        found, _ = spotrs(factor, (right * scale).astype(np.float32), lower=1)
+        return np.asarray(found * scale)
+
+    return NewtonSystem(plain, barrier, solve)
