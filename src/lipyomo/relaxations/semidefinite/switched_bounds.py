@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -87,16 +87,16 @@ class SwitchedMinimum:
         Signs by which directions are joined.
     off, on : ndarray, shape (F,)
         Look-ahead: relative decrease of the bound if a unit is off, or on, and everything else is
-        kept; empty without a bound.
+        kept.
     """
 
     bound: float
     units: IntArray
     decided: IntArray
     standing: Standpoint
-    signs: FloatArray | None = None
-    off: FloatArray = field(default_factory=lambda: np.zeros(0))
-    on: FloatArray = field(default_factory=lambda: np.zeros(0))
+    signs: FloatArray | None
+    off: FloatArray
+    on: FloatArray
 
     @property
     def nbytes(self) -> int:
@@ -113,7 +113,7 @@ class LoweredTargets(NamedTuple):
     bounds : ndarray, shape (T,)
         The bounds given, lowered by those proved.
     minima : mapping of int to SwitchedMinimum
-        Of the targets that were begun or lowered, now or before.
+        Of the targets that were lowered, now or before.
     lowered : list of int
         Positions of the targets with a minimum for these units.
     worst : SwitchedMinimum or None
@@ -164,17 +164,6 @@ class SwitchedBounder:
         row, bounds take less than half of what is predicted for each.
         """
         return fits(0.5 * targets * self.predicted(units), clock.left)
-
-    def begun(self, form: NodeForm, known: PartBounds, target: int) -> SwitchedMinimum:
-        """Take a target's first steps, whose value estimates its bound; nothing is proved."""
-        known, signs = self._in_reach(form, known), self._bounder.signs(form, target)
-        switched, _ = self._form(form, known, target, signs)
-        try:
-            with _wide():
-                standing = _first(switched)
-        except np.linalg.LinAlgError:
-            standing = Standpoint.begun(switched)
-        return SwitchedMinimum(np.inf, form.units, known.decided, standing, signs)
 
     def lowered(
         self,
@@ -249,18 +238,12 @@ class SwitchedBounder:
         bounds, minima, lowered = bounds.copy(), dict(minima), []
         worst: SwitchedMinimum | None = None
         reached, solved, seconds = cutoff, 0, self.predicted(form.units.size)
-        foreseen = bounds.copy()
-        for index, target in enumerate(targets):
-            if bounds[index] > cutoff and target not in minima and clock.fits(seconds):
-                minima[target] = self.begun(form, known, target)
-            if target in minima:
-                foreseen[index] = min(bounds[index], minima[target].standing.value)
-        for index in np.argsort(-foreseen, kind="stable").tolist():
+        for index in np.argsort(-bounds, kind="stable").tolist():
             if bounds[index] <= reached:
                 continue
             target = targets[index]
             found = minima.get(target)
-            if found is None or not (found.off.size and np.array_equal(found.units, form.units)):
+            if found is None or not np.array_equal(found.units, form.units):
                 if not clock.fits(seconds):
                     break
                 found = self.lowered(form, known, target, reached, clock, found)
