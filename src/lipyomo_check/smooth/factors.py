@@ -143,67 +143,6 @@ class Above(NamedTuple):
     points: Array
 
 
-class Factors(NamedTuple):
-    """Ranges of both factors and of their tangents, middles and radii (N, P), and their sizes."""
-
-    z: tuple[Ball, Ball]
-    u: tuple[Ball, Ball]
-    ends: tuple[tuple[Ends, Ends], tuple[Ends, Ends]]
-    sizes: tuple[Array, Array]
-    tangent_sizes: tuple[Array, Array]
-
-
-Point = tuple[Array, Array, Array, Array]
-"""z of both factors and u of both (N, P), where a plane is to be low."""
-
-
-def above(
-    factors: Factors,
-    left: Left,
-    a: Array,
-    b: Array,
-    point: Point | None,
-    chosen: Array | None = None,
-) -> Above:
-    """Return planes through the middles, or those that are lowest at one point of each box.
-
-    `chosen` are given `points`, of any planes.
-    """
-    (z, u), (z_ends, u_ends) = (factors.z, factors.u), factors.ends
-    pairs = (
-        (0, z[0], z[1], z_ends),
-        (1, u[0], z[1], (u_ends[0], z_ends[1])),
-        (2, z[0], u[1], (z_ends[0], u_ends[1])),
-    )
-    there: list[Ball | None] = [None] * 3
-    if point is not None:
-        there = [(point[0], point[1]), (point[2], point[1]), (point[0], point[3])]
-    if chosen is None:
-        found = [
-            plane(c, (p[0], q[0]), ends, (left.low[k], left.high[k]), at)
-            for c, (k, p, q, ends), at in zip((a, b, b), pairs, there, strict=True)
-        ]
-    else:
-        found = [
-            given_plane(c, *left.forms[k], chosen[:, k, 0], chosen[:, k, 1])
-            for k, c in enumerate((a, b, b))
-        ]
-    (f0, g0, e0), (f1, g1, e1), (f2, g2, e2) = found
-    slopes = np.concatenate([a * g0 + b * g2, a * f0 + b * f1], axis=1)
-    rates = np.concatenate([b * g1, b * f2], axis=1)
-    most = a * (e0 - f0 * g0) + b * (e1 - f1 * g1) + b * (e2 - f2 * g2)
-    s_i, s_j = factors.sizes
-    t_i, t_j = factors.tangent_sizes
-    size = np.abs(a) * (np.abs(e0) + np.abs(f0 * g0) + np.abs(g0) * s_i + np.abs(f0) * s_j)
-    size = size + np.abs(b) * (np.abs(e1) + np.abs(f1 * g1) + np.abs(g1) * t_i + np.abs(f1) * s_j)
-    size = size + np.abs(b) * (np.abs(e2) + np.abs(f2 * g2) + np.abs(g2) * s_i + np.abs(f2) * t_j)
-    wide = [np.abs(c) * (left.high[k] - left.low[k]) for k, c in enumerate((a, b, b))]
-    of_u = np.concatenate([wide[1], wide[2]], axis=1)
-    of_z = np.concatenate([wide[0] + wide[2], wide[0] + wide[1]], axis=1)
-    points = np.stack([np.stack([f, g], axis=1) for f, g, _ in found], axis=1)
-    return Above(slopes, rates, most, size, of_z / 2.0, of_u / 2.0, points)
-
-
 def plane(
     c: Array,
     middles: tuple[Array, Array],

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lipyomo_check.smooth.elementary import Array
-from lipyomo_check.smooth.factors import Above, Factors, above
+from lipyomo_check.smooth.factors import Above, given_plane, plane
 from lipyomo_check.smooth.grouped import ball_around, behind, by_group
 from lipyomo_check.smooth.kind import Bools
 from lipyomo_check.smooth.layers import Relaxed
@@ -106,31 +106,47 @@ def _of_products(
     there: tuple[Array, Array] | None,
     chosen: Planes | None,
 ) -> tuple[Above, Array]:
-    products = level.products
+    """Return planes through the middles, or those that are lowest at one point of each box."""
+    products, left = level.products, relaxed.left
     assert products is not None
-    assert relaxed.left is not None
-    n, i, j = products.units, products.left, products.right
-    m_j, m_i = relaxed.d[:, n : n + i.size], relaxed.d[:, n + i.size :]
-    r_j, r_i = relaxed.d_reach[:, n : n + i.size], relaxed.d_reach[:, n + i.size :]
-    factors = Factors(
-        ((m_i, r_i), (m_j, r_j)),
-        ((relaxed.m[:, i], relaxed.m_reach[:, i]), (relaxed.m[:, j], relaxed.m_reach[:, j])),
-        ((relaxed.ends(i), relaxed.ends(j)), (relaxed.tangent_ends(i), relaxed.tangent_ends(j))),
-        (relaxed.size[:, i], relaxed.size[:, j]),
-        (relaxed.tangent_size[:, i], relaxed.tangent_size[:, j]),
-    )
-    point = None
+    assert left is not None
+    i, j = products.left, products.right
+    z_ends = relaxed.ends(i), relaxed.ends(j)
+    u_ends = relaxed.tangent_ends(i), relaxed.tangent_ends(j)
+    pairs = (z_ends, (u_ends[0], z_ends[1]), (z_ends[0], u_ends[1]))
+    at: list[tuple[Array, Array] | None] = [None] * 3
     if there is not None:
-        point = there[0][:, i], there[0][:, j], there[1][:, i], there[1][:, j]
-    points, sums = (None, None) if chosen is None else (chosen.points, chosen.sums)
-    found = above(factors, relaxed.left, a, b, point, points)
+        z, u = there
+        at = [(z[:, i], z[:, j]), (u[:, i], z[:, j]), (z[:, i], u[:, j])]
+    found = []
+    for k, (c, (p, q), ends) in enumerate(zip((a, b, b), left.forms, pairs, strict=True)):
+        if chosen is None:
+            rest = left.low[k], left.high[k]
+            found.append(plane(c, (p.middle, q.middle), ends, rest, at[k]))
+        else:
+            found.append(given_plane(c, p, q, chosen.points[:, k, 0], chosen.points[:, k, 1]))
+    (f0, g0, e0), (f1, g1, e1), (f2, g2, e2) = found
+    slopes = np.concatenate([a * g0 + b * g2, a * f0 + b * f1], axis=1)
+    rates = np.concatenate([b * g1, b * f2], axis=1)
+    most = a * (e0 - f0 * g0) + b * (e1 - f1 * g1) + b * (e2 - f2 * g2)
+    s_i, s_j = relaxed.size[:, i], relaxed.size[:, j]
+    t_i, t_j = relaxed.tangent_size[:, i], relaxed.tangent_size[:, j]
+    size = np.abs(a) * (np.abs(e0) + np.abs(f0 * g0) + np.abs(g0) * s_i + np.abs(f0) * s_j)
+    size = size + np.abs(b) * (np.abs(e1) + np.abs(f1 * g1) + np.abs(g1) * t_i + np.abs(f1) * s_j)
+    size = size + np.abs(b) * (np.abs(e2) + np.abs(f2 * g2) + np.abs(g2) * s_i + np.abs(f2) * t_j)
+    wide = [np.abs(c) * (left.high[k] - left.low[k]) for k, c in enumerate((a, b, b))]
+    of_u = np.concatenate([wide[1], wide[2]], axis=1)
+    of_z = np.concatenate([wide[0] + wide[2], wide[0] + wide[1]], axis=1)
+    points = np.stack([np.stack([f, g], axis=1) for f, g, _ in found], axis=1)
+    single = Above(slopes, rates, most, size, of_z / 2.0, of_u / 2.0, points)
     if relaxed.together is None:
-        return found, np.zeros((len(a), 5, 0))
+        return single, np.zeros((len(a), 5, 0))
     sizes = relaxed.size, relaxed.tangent_size
-    at = there
-    if at is None:
-        at = ball_around(relaxed.low, np.maximum(relaxed.low, relaxed.high))[0], relaxed.m
-    return together(relaxed.together, found, (a, b), sizes, at, there is not None, sums)
+    point = there
+    if point is None:
+        point = ball_around(relaxed.low, np.maximum(relaxed.low, relaxed.high))[0], relaxed.m
+    sums = None if chosen is None else chosen.sums
+    return together(relaxed.together, single, (a, b), sizes, point, there is not None, sums)
 
 
 def _of_units(relaxed: Relaxed, A: Array, B: Array, u: Array, chosen: Planes | None) -> Planes:
