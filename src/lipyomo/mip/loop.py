@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from functools import partial
 
+from lipyomo.base.arrays import FloatArray, Pattern
 from lipyomo.base.clock import model_seconds
 from lipyomo.base.numerics.rounding import EQUAL
 from lipyomo.mip.cells import Cell
@@ -24,7 +25,7 @@ from lipyomo.mip.params import (
 from lipyomo.mip.presolve import PresolvedModel
 from lipyomo.mip.probing import probed
 from lipyomo.mip.scaling import too_fine
-from lipyomo.mip.witness import WitnessInCells
+from lipyomo.problems.operator_norm import operator_norm
 from lipyomo.problems.run import PROVED, Run
 from lipyomo.problems.settings import Formulation
 from lipyomo.solvers import SolveOutcome, SolverOptions, SolveStatus
@@ -111,7 +112,6 @@ class CellLoop:
         self.run, self.units = run, presolved.scaled
         self.settings, self._formulation = run.settings, formulation
         self.small = presolved.scaled.problem
-        self._witness = WitnessInCells(run, self.units)
         self._root = presolved.root
         self.work = LoopCounts()
         self._claimed = math.inf
@@ -121,7 +121,7 @@ class CellLoop:
     @property
     def lower(self) -> float:
         """The attained value, in scaled units."""
-        return self._witness.value
+        return self.units.inward(self.run.lower)
 
     @property
     def claim(self) -> Claim | None:
@@ -247,7 +247,8 @@ class CellLoop:
         while True:
             model.set_cutoff(self._cutoff())
             progress = partial(self._report, upper=upper, others=others)
-            start = self._witness.start(model, cell)
+            held = self._witness_in(model, cell)
+            start = None if held is None else model.start(*held)
             # In hard models the solver's heuristics find better points than the local search.
             quick = nodes is not None
             seconds = SHARE * run.clock.left if quick else math.inf
@@ -258,7 +259,7 @@ class CellLoop:
             if outcome.status is SolveStatus.INTERRUPTED:
                 run.clock.stop()
             claimed = _claimed(outcome)
-            attained = self._witness.value_left(model, cell)
+            attained = 0.0 if held is None else self.lower
             if outcome.status is not SolveStatus.ERROR and outcome.incumbent is not None:
                 pattern = model.pattern(outcome.solution)
                 if model.excludes(pattern):
@@ -287,6 +288,24 @@ class CellLoop:
                 break
             self.work = replace(self.work, no_good_cuts=self.work.no_good_cuts + 1)
         return max(upper, floor)
+
+    def _witness_in(self, model: CellModel, cell: Cell) -> tuple[FloatArray, Pattern] | None:
+        """Return the witness's point in the reduced problem, and its pattern.
+
+        None if it is not in the cell, or was cut off, or the cell's functionals do not attain it.
+        """
+        witness, small = self.run.witness, self.small
+        if witness is None or witness.rest is not None:
+            return None
+        x = self.run.problem.reduced.reduce_point(witness.x)
+        pattern = small.network.pattern(x)
+        if cell.norm is not small.output_norm:
+            jacobian = small.tangent_network.jacobian(pattern)
+            value = operator_norm(jacobian, small.norm, cell.norm).value
+            if value < self.units.inward(witness.value) * (1.0 - 1e-9):
+                return None
+        inside = bool(cell.domain.contains(x)) and not model.excludes(pattern)
+        return (x, pattern) if inside else None
 
     def _report(self, report: SolveProgress, upper: float, others: Closed) -> None:
         """Show a solver's progress; its bound is not used before it is checked."""

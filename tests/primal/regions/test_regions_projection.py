@@ -6,7 +6,7 @@ import pytest
 from flint import fmpq
 
 from lipyomo.base.numerics.exact import exact
-from lipyomo.primal.regions.projection import between, nearest
+from lipyomo.primal.regions.full import between, nearest
 from lipyomo.problems.domains.norm_ball import NormBall
 
 THIN = 2.0**-60
