@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import shlex
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -17,7 +16,7 @@ import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from lipyomo.base.arguments import instance, real_numbers
+from lipyomo.base.arguments import instance, real_numbers, warn_caller
 from lipyomo.base.errors import ImportNote, ImportRefused, nearest_name
 from lipyomo.formats.onnx.graph import REAL_TYPES, known_tensors, ordered
 
@@ -284,11 +283,10 @@ def report_choice(graph: onnx.GraphProto, chosen: str) -> None:
     others = [value.name for value in graph.output if value.name != chosen and _is_real(value)]
     if others:
         listed = ", ".join(f"'{name}'" for name in others)
-        warnings.warn(
+        warn_caller(
             f"the model also has the output{'s' * (len(others) > 1)} {listed}; '{chosen}' was "
             "taken, choose another, or several (a,b), with --output-node",
             SeveralOutputs,
-            stacklevel=2,
         )
 
 
@@ -350,11 +348,10 @@ def report_choices(model: onnx.ModelProto, output: Output, fixed: Fixed | None) 
     inputs = [value for value in _read(graph, chosen) if value.name not in (fixed or ())]
     if len(inputs) > 1:
         parts = [f"'{value.name}' ({math.prod(input_shape(value))})" for value in inputs]
-        warnings.warn(
+        warn_caller(
             f"the model has {len(inputs)} inputs, which are joined in this order: "
             f"{', '.join(parts)}; to give one a value: --fix NAME=VALUE, or fixed={{NAME: VALUE}}",
             SeveralInputs,
-            stacklevel=3,
         )
 
 

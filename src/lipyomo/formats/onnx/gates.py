@@ -16,7 +16,6 @@ stored as formulas, and refused where another operator reads them.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import onnx
 
+from lipyomo.base.arguments import warn_caller
 from lipyomo.base.errors import ImportNote, ImportRefused, NetworkError
 from lipyomo.base.numerics.rounding import EXACT_TOLERANCE
 from lipyomo.formats.onnx import bends
@@ -275,18 +275,16 @@ class Match(NamedTuple):
     def units(self, trace: Trace, node: GraphNode) -> Tensor:
         """Add units and return their tensor; warn if `node` computes something close to them."""
         if self.cut:
-            warnings.warn(
+            warn_caller(
                 f"node '{node.name}' ({node.op_type}) replaces softplus by its asymptote above a "
                 "threshold, where it jumps by little; it is imported without",
                 SoftplusThreshold,
-                stacklevel=2,
             )
         if self.rounded:
-            warnings.warn(
+            warn_caller(
                 f"node '{node.name}' ({node.op_type}) makes the activation {self.kind.name} with "
                 "constants of float32: they were taken for the numbers that they round",
                 RoundedConstant,
-                stacklevel=2,
             )
         z = self.signal if self.inside == {SIGNAL: 1} else _affine(self.signal, self.inside)
         units = trace.smooth(z, self.kind)
