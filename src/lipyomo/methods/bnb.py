@@ -27,7 +27,7 @@ from lipyomo.problems.problem import LOOKS, LipschitzProblem
 from lipyomo.problems.result import Guarantee, Result
 from lipyomo.problems.run import Run
 from lipyomo.problems.targets import targets_of
-from lipyomo.relaxations.cascade import QUICK, STAGES, Cascade
+from lipyomo.relaxations.cascade import QUICK, STAGES
 from lipyomo.search.engine import protocol
 from lipyomo.search.engine.checkpoint import Checkpoint, Known
 from lipyomo.search.engine.engine import Engine, Found
@@ -165,7 +165,13 @@ def search_phases(
         return run.result(False)
     params = None if slack is None else Params(slack=slack)
     pipeline = pipeline_for(reduced.problem, run.settings, checkpoint, cascade, cutoff, params)
-    found = explore(run, _with_boxes(pipeline, cascade), checkpoint)
+    from lipyomo.search.spaces.joint.context import JointContext
+    from lipyomo.search.spaces.joint.pipeline import JointPipeline
+
+    whole: Any = pipeline
+    if (context := JointContext.of(reduced.problem)) is not None:  # boxes may be bisected as well
+        whole = JointPipeline(pipeline, context, cascade)
+    found = explore(run, whole, checkpoint)
     if run.witness is None:  # the constant is zero, which any interior point attains
         for x in reduced.problem.domain.sample(rng, LOOKS):
             if run.raise_lower(witness_near(problem, x)):
@@ -179,15 +185,6 @@ def search_phases(
     done = close_enough(found.best.value, found.upper) or not run.expired
     ahead = reduced.units.lift(pipeline.look_ahead)
     return run.result(done, unstable=pipeline.unstable_units, look_ahead=ahead)
-
-
-def _with_boxes(pipeline: Any, cascade: Cascade) -> Any:
-    """Return a pipeline that also bisects input boxes, if inputs are few and this may pay."""
-    from lipyomo.search.spaces.joint.context import JointContext
-    from lipyomo.search.spaces.joint.pipeline import JointPipeline
-
-    context = JointContext.of(pipeline.context.problem)
-    return pipeline if context is None else JointPipeline(pipeline, context, cascade)
 
 
 def search_smooth(

@@ -33,7 +33,7 @@ def run(run: Run) -> Result:
     if not form_fits(run, bounds.phases):
         fall_back(run, bounds)
         return run.result(done=False)
-    root = root_bounds(run, bounds)
+    _, root = root_bounds(run, bounds)
     root = root.run(clock=run.clock, report=run.drop_upper, closed_only=True)
     run.drop_upper(root.value)
     if not math.isfinite(root.value) or run.expired:

@@ -86,7 +86,7 @@ def run(run: Run) -> Result:
     if not form_fits(run, cascade.bounds.phases):
         return run.result()
     try:
-        root = root_bounds(run, cascade.bounds, cascade)
+        _, root = root_bounds(run, cascade.bounds, cascade)
     except MethodError as error:
         run.warn(f"{error}: the bound is that of cheaper methods")
         return run.result()

@@ -49,16 +49,6 @@ _TOLERANCE = 0.1 * EXACT_TOLERANCE
 _SOLVERS = ("auto", "newton", "clarabel", "scs", "mosek")
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """How one piece of a network is bounded."""
-
-    input_norm: InputNorm
-    directions: Matrix | None
-    sharing: Sharing
-    solver: str
-
-
 def _targets(
     network: Network, norm: OutputNorm, input_norm: InputNorm, directions: Matrix | None
 ) -> tuple[Ball, Targets]:
@@ -80,7 +70,7 @@ def _targets(
     return ball, Targets.of(vertices, m, d, input_norm)
 
 
-def _conic(form: SizedForm, layers: IntArray, ball: Ball, plan: _Plan, run: Run) -> float:
+def _conic(form: SizedForm, layers: IntArray, ball: Ball, plan: _Piece, run: Run) -> float:
     """Bound one functional or ball by a conic solver; l1 inputs share their multipliers.
 
     If the inputs would make the matrix too large, they get one fixed metric.
@@ -115,37 +105,41 @@ class _Piece:
     network : Network
     phases : tuple of ndarray
     norm : OutputNorm
-    plan : _Plan
     domain : Domain
+    input_norm : {'linf', 'l1', 'l2'}
+    directions : Matrix or None
+    sharing : {'neuron', 'layer'}
+    solver : str
     """
 
     network: Network
     phases: Phases
     norm: OutputNorm
-    plan: _Plan
     domain: Domain
+    input_norm: InputNorm
+    directions: Matrix | None
+    sharing: Sharing
+    solver: str
 
     def layer_by_layer(self) -> ChainBounds | None:
         """Prepare bounds layer by layer, if the solver is Newton's method and they are cheaper."""
-        plan = self.plan
-        if plan.sharing != "neuron" or plan.solver not in ("auto", "newton"):
+        if self.sharing != "neuron" or self.solver not in ("auto", "newton"):
             return None
-        network = exact_tangents(self.network, plan.directions)
-        _, targets = _targets(self.network, self.norm, plan.input_norm, plan.directions)
+        network = exact_tangents(self.network, self.directions)
+        _, targets = _targets(self.network, self.norm, self.input_norm, self.directions)
         known = np.full(targets.count, np.inf)
         return chain_bounds(network, self.norm, self.phases, targets, known, _TOLERANCE)
 
 
 def bound_piece(piece: _Piece, run: Run) -> float:
     """Prove the LipSDP bound of one piece, with one matrix."""
-    network, phases, norm, plan = piece.network, piece.phases, piece.norm, piece.plan
-    domain = piece.domain
-    ball, targets = _targets(network, norm, plan.input_norm, plan.directions)
-    left = presolve(network, targets.functionals, domain, phases, plan.directions)
+    network, along = piece.network, piece.directions
+    ball, targets = _targets(network, piece.norm, piece.input_norm, along)
+    left = presolve(network, targets.functionals, piece.domain, piece.phases, along)
     system, every = left.system, left.phases
     targets = replace(targets, functionals=left.functionals)
-    root = RootBounds.of(system, targets, every, norm=norm, tolerance=_TOLERANCE)
-    conic = root.form.units.size and (plan.sharing == "layer" or plan.solver in _SOLVERS[2:])
+    root = RootBounds.of(system, targets, every, norm=piece.norm, tolerance=_TOLERANCE)
+    conic = root.form.units.size and (piece.sharing == "layer" or piece.solver in _SOLVERS[2:])
     if conic:
         sized = Prover(system, targets, every, ball).sized(root.form)
         layers = system.layer_of[root.form.units]
@@ -153,7 +147,7 @@ def bound_piece(piece: _Piece, run: Run) -> float:
         if ball == "vertices":
             forms = [sized.select(np.array([row])) for row in range(len(sized.objective))]
         try:
-            found = max(_conic(form, layers, ball, plan, run) for form in forms)
+            found = max(_conic(form, layers, ball, piece, run) for form in forms)
             if math.isfinite(found):
                 return found
             run.warn(
@@ -226,9 +220,8 @@ def run(run: Run) -> Result:
         begins: tuple[InputNorm, Matrix | None] = "l2", None
         if position == 0:
             begins = small.norm, small.directions
-        plan = _Plan(*begins, sharing, solver)
         domain = small.domain if len(parts) == 1 else AllSpace(part.input_dim)
-        found.append(_Piece(part, part_phases, norm, plan, domain))
+        found.append(_Piece(part, part_phases, norm, domain, *begins, sharing, solver))
     product_bound(run)
     if bounds is not None:
         operator_bound(run, bounds)

@@ -56,13 +56,12 @@ def run_semidefinite(run: Run, cascade: Cascade, clock: Clock) -> int:
         operator_bound(run, cascade.bounds)
     if (chain is None or chain.untouched) and form_fits(run, cascade.bounds.phases):
         try:
-            left, root = _presolved_root(run, cascade.bounds, cascade)
+            left, root = root_bounds(run, cascade.bounds, cascade)
         except MethodError as error:
             run.warn(f"{error}: the bound is that of cheaper methods")
         else:
             root = tighten_root(root, cascade, clock, report=run.drop_upper)
-            if (bounder := _switched_bounder(run, left, root, clock)) is not None:
-                root = _lowered_with_switches(run, bounder, left, root, cascade, clock)
+            root = _lowered_with_switches(run, left, root, cascade, clock)
             run.drop_upper(root.value)
             steps = root.steps
     cascade.run(("joint",))
@@ -114,8 +113,10 @@ def deep_bounds(
     return chain_bounds(tangents, small.output_norm, bounds.phases, targets, known)
 
 
-def root_bounds(run: Run, bounds: LayerBounds, cascade: Cascade | None = None) -> RootBounds:
-    """Prepare semidefinite bounds of the reduced problem, without computing them.
+def root_bounds(
+    run: Run, bounds: LayerBounds, cascade: Cascade | None = None
+) -> tuple[Presolved, RootBounds]:
+    """Prepare semidefinite bounds of the presolved reduced problem, without computing them.
 
     Parameters
     ----------
@@ -130,13 +131,6 @@ def root_bounds(run: Run, bounds: LayerBounds, cascade: Cascade | None = None) -
     MethodError
         If the dual ball has too many vertices.
     """
-    return _presolved_root(run, bounds, cascade)[1]
-
-
-def _presolved_root(
-    run: Run, bounds: LayerBounds, cascade: Cascade | None
-) -> tuple[Presolved, RootBounds]:
-    """Return the presolved network too; see `root_bounds`."""
     small = switched(run, bounds)
     targets = semidefinite_targets(small)
     known = None if cascade is None else cascade.bounds_of(targets)
@@ -147,30 +141,20 @@ def _presolved_root(
     return left, RootBounds.of(left.system, targets, left.phases, known, norm, join=True)
 
 
-def _switched_bounder(
-    run: Run, left: Presolved, root: RootBounds, clock: Clock
-) -> SwitchedBounder | None:
-    """Return a bounder with switches that depend on the inputs; None if it has no use or time."""
+def _lowered_with_switches(
+    run: Run, left: Presolved, root: RootBounds, cascade: Cascade, clock: Clock
+) -> RootBounds:
+    """Lower bounds further by switches that depend on the inputs, if these pay and serve."""
     small, units, targets = run.problem.reduced.problem, root.form.units.size, root.targets
     # slopes of smooth units are not decided by the signs of pre-activations
     if small.network.smooth or not switches_pay(Params(), root.cost.full, units):
-        return None
+        return root
     if not SwitchedBounder.serves(left.system, targets, small.domain):
-        return None
+        return root
     bounder = SwitchedBounder(left.system, targets, root.bounder)
-    return bounder if bounder.fits(clock, units, targets.count) else None
-
-
-def _lowered_with_switches(
-    run: Run,
-    bounder: SwitchedBounder,
-    left: Presolved,
-    root: RootBounds,
-    cascade: Cascade,
-    clock: Clock,
-) -> RootBounds:
-    """Lower bounds further by switches that depend on the inputs."""
-    bounds, domain = cascade.bounds, run.problem.reduced.problem.domain
+    if not bounder.fits(clock, units, targets.count):
+        return root
+    bounds, domain = cascade.bounds, small.domain
     known = PartBounds(
         left.restrict(np.concatenate(bounds.lower), -np.inf),
         left.restrict(np.concatenate(bounds.upper), np.inf),
@@ -179,6 +163,6 @@ def _lowered_with_switches(
         np.zeros(0, dtype=np.int64),
         np.zeros(0, dtype=bool),
     )
-    every, report = range(root.targets.count), run.drop_upper
+    every, report = range(targets.count), run.drop_upper
     found = bounder.worst_first(root.form, known, every, root.upper, 0.0, clock, {}, report)
     return root.with_known(found.bounds)

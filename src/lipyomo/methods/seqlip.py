@@ -35,11 +35,6 @@ Factors: TypeAlias = "tuple[FloatArray, FloatArray, FloatArray]"
 """U, S and V^T of a matrix."""
 
 
-def _svd_work(fewer: float, more: float) -> float:
-    """Estimate the operations of a matrix's SVD (Golub and Van Loan, section 8.6)."""
-    return (14.0 * more + 8.0 * fewer) * fewer**2
-
-
 @dataclass(frozen=True)
 class _Factor:
     """Matrices ``left @ diag(slopes) @ right``, for all slopes that a layer's units may have.
@@ -135,7 +130,9 @@ def seqlip(
         rows, errors = close_product(functionals, head)
         heads, lost = list(rows[:, None]), float(lengths(errors).max())
     matrices = [layer.dense_weight for layer in network.hidden]
-    work = sum(_svd_work(*sorted(matrix.shape)) for matrix in matrices)
+    shapes = (sorted(matrix.shape) for matrix in matrices)
+    # the operations of singular vectors (Golub and Van Loan, section 8.6)
+    work = sum((14.0 * more + 8.0 * fewer) * fewer**2 for fewer, more in shapes)
     if not clock.fits(seconds_of(work)):
         return math.inf
     factors = [np.linalg.svd(matrix, full_matrices=False) for matrix in matrices]

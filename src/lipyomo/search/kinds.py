@@ -45,15 +45,12 @@ class NetworkKind(NamedTuple):
         Makes the pipeline that finds a largest value, from the question and a seed.
     least_distance : callable
         Makes the pipeline that finds a nearest point, from the question and the nearest known one.
-    halves_beside : callable
-        Whether boxes of a network may be bisected beside a search over its phases.
     """
 
     quick_incumbent: Callable[[LipschitzProblem, int, Clock], Witness | None]
     short_incumbent: Callable[[LipschitzProblem, np.random.Generator, Clock], Witness | None]
     largest_value: Callable[[ValueQuestion, int], Pipeline[Any, Any]]
     least_distance: Callable[[NearestQuestion, Incumbent], Pipeline[Any, Any]]
-    halves_beside: Callable[[Network], bool]
 
 
 def kind_of(network: Network) -> NetworkKind:
@@ -84,7 +81,6 @@ TWO_SLOPES = NetworkKind(
     _short_walks,
     _value_by_phases,
     lambda question, start: ValuePipeline(LeastDistance(question, start)),
-    FewPipeline.suits,
 )
 
 SMOOTH = NetworkKind(
@@ -94,5 +90,4 @@ SMOOTH = NetworkKind(
     lambda problem, rng, clock: smooth_incumbent(problem, rng, clock=clock),
     value_in_boxes,
     lambda question, start: BoxPipeline(Distance(question, start)),
-    lambda network: False,
 )

@@ -35,7 +35,7 @@ from lipyomo.problems.ranges import why_open
 from lipyomo.problems.result import Point, Status
 from lipyomo.problems.settings import Settings, SettingsKeywords, takes
 from lipyomo.search.engine.checkpoint import SearchStates, checkpoint_of
-from lipyomo.search.kinds import kind_of
+from lipyomo.search.objectives.few import FewPipeline
 
 Confirm = Callable[[Clause, dict[str, FloatArray]], bool]
 """Whether an assignment that satisfies a conjunction is also confirmed by a second evaluator."""
@@ -312,7 +312,7 @@ class ConjunctionSearch:
         network = self.conjunction.excess
         assert not isinstance(settings.checkpoint, Path)
         states = SearchStates(settings.checkpoint)
-        few = kind_of(network).halves_beside(network)
+        few = FewPipeline.suits(network)
         # excess zero satisfies all rows only if one of them is not strict; ulp(0) is the least
         # positive number
         above = 0.0 if self.conjunction.strict else math.ulp(0.0)

@@ -142,8 +142,8 @@ class FewPipeline(WithBoxes):
 
     @staticmethod
     def suits(network: Network) -> bool:
-        """Return whether bisecting boxes of a piecewise-linear network may help at all."""
-        return network.input_dim <= HALVED and bool(network.hidden)
+        """Return whether boxes may be bisected beside a search over a network's phases."""
+        return network.input_dim <= HALVED and bool(network.hidden) and not network.smooth
 
     def recipe(self) -> Recipe[Any, Any]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""

@@ -35,22 +35,17 @@ Rule = Callable[
 ]
 """Chooses units to split a node on; arguments and results are those of `candidates`."""
 
-_RULES: dict[str, Rule] = {}
+RULES: dict[str, Rule] = {}
 
 
 def branching_rule(name: str) -> Callable[[Rule], Rule]:
     """Register a function as a branching rule, replacing one of the same name."""
 
     def enter(rule: Rule) -> Rule:
-        _RULES[name] = rule
+        RULES[name] = rule
         return rule
 
     return enter
-
-
-def rule_of(context: PhaseContext) -> Rule:
-    """Return the branching rule that the context's question names."""
-    return _RULES[context.question.branching]
 
 
 @branching_rule(RELIABILITY)

@@ -231,12 +231,6 @@ def centred(low: FloatArray, high: FloatArray, unit: float) -> tuple[FloatArray,
     return middle, np.maximum(radius, 0.0) * (1.0 + unit)
 
 
-def unmoved(count: int, d: int) -> Affine:
-    """Return the derivatives of `count` pre-activations along zero directions: zero."""
-    none: FloatArray = np.zeros((1, count))
-    return Affine(np.zeros((1, count, d)), None, none, none)
-
-
 def turned(affine: Affine, inputs: Inputs, moving: bool) -> tuple[FloatArray, FloatArray]:
     """Rewrite functions in e: return coefficients (N, n, D), and values at e = 0.
 

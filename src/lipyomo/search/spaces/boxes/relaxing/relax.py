@@ -45,7 +45,6 @@ from lipyomo.search.spaces.boxes.relaxing.inputs import (
     scaled_sums,
     spans,
     times,
-    unmoved,
 )
 from lipyomo.search.spaces.boxes.relaxing.normalised import Normalised, normalised, ranges_of
 from lipyomo.search.spaces.boxes.relaxing.planes import (
@@ -210,7 +209,8 @@ def _tangents(
         flat = np.zeros((1, *stage.weight.shape))
         return Affine(flat, stage.along[None], 0.0 * u, unit * pace), (u, u_radius)
     if still:
-        return unmoved(stage.bias.size, inputs.x.middle.shape[1]), (u, u_radius)
+        none: FloatArray = np.zeros((1, stage.bias.size, inputs.x.middle.shape[1]))
+        return Affine(none, None, none[..., 0], none[..., 0]), (u, u_radius)
     if known.forms is not None:
         pre = affine(known.forms.u, inputs, unit)
     else:

@@ -11,7 +11,7 @@ from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.numerics.rounding import UNIT
 from lipyomo.networks.activations import TwoSlope
 from lipyomo.networks.activations.bands import Band
-from lipyomo.search.spaces.boxes.structure.stage import Kind, Stage
+from lipyomo.search.spaces.boxes.structure.stage import Stage
 
 
 class Passed(TwoSlope):
@@ -59,13 +59,6 @@ class Passed(TwoSlope):
         """``A z + c``, with no curvature."""
         A, c = np.broadcast_arrays(A, c)
         return A, np.zeros_like(A), c, c
-
-
-def with_passed(kinds: tuple[Kind, ...]) -> tuple[Kind, ...]:
-    """Replace two-slope units whose slopes are both one by `Passed`."""
-    return tuple(
-        (Passed(1.0, 1.0) if kind == TwoSlope(1.0, 1.0) else kind, units) for kind, units in kinds
-    )
 
 
 def passed_outputs(stage: Stage) -> BoolArray:

@@ -9,12 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray, IntArray
+from lipyomo.networks.activations import TwoSlope
 from lipyomo.networks.gates import AffineRows
 from lipyomo.networks.layer import square_pairs
 from lipyomo.networks.multiples import canonical, is_power_of_two
 from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.normalised import Passing, Quotients, Roots, quotients_of, roots_of
-from lipyomo.search.spaces.boxes.structure.closed_forms import passed_outputs, with_passed
+from lipyomo.search.spaces.boxes.structure.closed_forms import Passed, passed_outputs
 from lipyomo.search.spaces.boxes.structure.stage import Copies, Products, Stage, kinds_of
 
 
@@ -91,7 +92,9 @@ def stages_of(
                 products, chosen, found = made
                 units = layer.selected(chosen.columns[: products.units])
         kinds = kinds_of(units) if units.units else ()
-        kinds = with_passed(kinds) if any(pairs_of) else kinds
+        if any(pairs_of):  # these have many identity units, whose bounds are known in closed form
+            same, passed = TwoSlope(1.0, 1.0), Passed(1.0, 1.0)
+            kinds = tuple((passed if kind == same else kind, which) for kind, which in kinds)
         has = np.zeros(units.units, dtype=bool)
         for activation, which in kinds:
             has[which] = bool(activation.breaks) and activation.limits[0] < activation.limits[1]
