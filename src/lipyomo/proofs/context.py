@@ -74,7 +74,7 @@ class Recording:
         small = problem.of_moving(network, moving)
         domain = small.domain
         search = PhaseContext.of(PhaseQuestion(small))
-        points = Points(small, search.presolved, np.random.default_rng(0), search.params)
+        points = Points(search, np.random.default_rng(0))
         points.adopt([domain.sample(np.random.default_rng(0), params.points)])
         pairs = tuple(statement.targets)
         columns = np.array(statement.columns)

@@ -183,7 +183,7 @@ def test_points_on_kinks_and_outside_prove_no_region() -> None:
     """Of max(x, 0) on [-1, 1]."""
     problem = LipschitzProblem(Network.from_arrays([[[1.0]], [[1.0]]]), Box(-1, 1, 1))
     context = PhaseContext.of(PhaseQuestion(problem))
-    points = Points(problem, context.presolved, np.random.default_rng(0), ReluParams())
+    points = Points(context, np.random.default_rng(0))
     entered = points.enter(np.array([[0.0], [1e-300], [0.5], [-0.5], [1.0], [2.0]]))
     assert entered.tolist() == [-1.0, 1.0, 1.0, 0.0, 1.0, -1.0]
     assert points.pool.count == 4

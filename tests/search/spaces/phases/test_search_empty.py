@@ -18,7 +18,6 @@ from lipyomo.primal.regions.replay import exact_gradients
 from lipyomo.search.spaces.phases.context import PhaseContext, PhaseQuestion
 from lipyomo.search.spaces.phases.examine import finished_part, with_interior
 from lipyomo.search.spaces.phases.node import Child, PhaseNode
-from lipyomo.search.spaces.phases.params import Params
 from lipyomo.search.spaces.phases.points import Points
 from lipyomo.search.spaces.phases.statistics import Statistics
 from networks import random_network
@@ -31,8 +30,7 @@ class Workspace:
         network = _cancelling(seed) if cancels else random_network(seed, (3, 6, 5, 1), bias=1.0)
         self.problem = LipschitzProblem(network, Box(-1, 1, 3))
         self.context = PhaseContext.of(PhaseQuestion(self.problem))
-        rng = np.random.default_rng(seed)
-        self.points = Points(self.problem, self.context.presolved, rng, Params())
+        self.points = Points(self.context, np.random.default_rng(seed))
         self.statistics = Statistics.nothing(self.context.system.count)
 
     def part(self, phases: np.ndarray) -> Child:

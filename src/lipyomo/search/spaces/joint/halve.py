@@ -64,8 +64,7 @@ def halved_in_turn(
     pulse: Pulse,
 ) -> Outcome[BoxesOrNode]:
     """Process bundles of boxes; see `handed_or_halved` and `NearCutoff`."""
-    boxes, rng = joined(bundled), np.random.default_rng(0)
-    points = Points(space.problem, space.presolved, rng, space.params, best.value)
+    boxes, points = joined(bundled), Points(space, np.random.default_rng(0), best.value)
     parts: list[Halved] = []
     rest = boxes.take(slice(0, 0))
     size, most = context.params.bundle, reach.together

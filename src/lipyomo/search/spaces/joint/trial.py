@@ -76,8 +76,8 @@ class Trial:
 def best_sampled(context: JointContext, space: PhaseContext) -> float:
     """Return the largest norm at a few random points."""
     rng = np.random.default_rng(0)
-    points = Points(context.problem, space.presolved, rng, space.params)
-    points.enter(context.problem.domain.sample(rng, context.params.few))
+    points = Points(space, rng)
+    points.enter(space.domain.sample(rng, context.params.few))
     return points.best.value
 
 
@@ -103,12 +103,11 @@ def tried(
     most : int, optional
         The number of boxes that are bisected in all, `before` included.
     """
-    params, problem = context.params, context.problem
-    rng = np.random.default_rng(0)
-    points = Points(problem, space.presolved, rng, space.params, best.value)
+    params, rng = context.params, np.random.default_rng(0)
+    points = Points(space, rng, best.value)
     now = before
     if now is None:
-        points.enter(problem.domain.sample(rng, params.samples))
+        points.enter(space.domain.sample(rng, params.samples))
         now = Trial(context.whole(), (), -math.inf, points.best)
     began = now.bisected
     while len(now.boxes) and now.bisected < most and not clock.expired:
@@ -180,7 +179,7 @@ def by_boxes(
     clock : Clock
     """
     few = context.params.bundle
-    points = Points(context.problem, space.presolved, np.random.default_rng(0), space.params)
+    points = Points(space, np.random.default_rng(0))
     now = Trial(context.whole(), (), -math.inf, points.best)
     while len(now.boxes):
         if len(now.boxes) > max(now.bisected, 2 * few) or now.nodes or clock.expired:

@@ -70,7 +70,7 @@ class PhasePipeline(protocol.Pipeline[PhaseNode, Task[PhaseNode]]):
     ) -> None:
         self.context = context = PhaseContext.of(question)
         self._cascade, self._rng = cascade, np.random.default_rng(seed)
-        self.points = Points(context.problem, context.presolved, self._rng, question.params)
+        self.points = Points(context, self._rng)
         self._region = RegionProgram(context.system, context.domain)
         self._statistics = Statistics.nothing(context.system.count)
         searched = context.problem
@@ -158,8 +158,7 @@ class PhasePipeline(protocol.Pipeline[PhaseNode, Task[PhaseNode]]):
         context, points, statistics = self.context, self.points, self._statistics
         nodes, travels = list(task.nodes), task.known is not None
         if travels:
-            rng, params = np.random.default_rng(0), context.params
-            points = Points(context.problem, context.presolved, rng, params, task.best.value)
+            points = Points(context, np.random.default_rng(0), task.best.value)
             nodes, statistics = _unpacked(points, nodes), task.known
             self._region.forget()
         known = points.best.value

@@ -14,11 +14,9 @@ from lipyomo.primal.heuristics.evaluate import pattern_norms
 from lipyomo.primal.regions import make_witness
 from lipyomo.primal.regions.replay import strict_pattern
 from lipyomo.problems.affine.system import FlatPhases
-from lipyomo.problems.problem import LipschitzProblem
-from lipyomo.problems.reductions.presolve import Presolved
 from lipyomo.relaxations.linear.layers import by_layer
 from lipyomo.search.engine.protocol import Incumbent
-from lipyomo.search.spaces.phases.params import Params
+from lipyomo.search.spaces.phases.context import PhaseContext
 
 
 class Pool:
@@ -99,12 +97,9 @@ class Points:
 
     Parameters
     ----------
-    problem : LipschitzProblem
-        Without frozen inputs.
-    presolved : Presolved
-        Its presolved network, for whose units patterns are stored.
+    context : PhaseContext
+        Patterns are stored for the units of its presolved network.
     rng : numpy Generator
-    params : Params
     best : float, optional
         Value of an incumbent that is kept in another process.
 
@@ -114,17 +109,11 @@ class Points:
         The points.
     """
 
-    def __init__(
-        self,
-        problem: LipschitzProblem,
-        presolved: Presolved,
-        rng: np.random.Generator,
-        params: Params,
-        best: float = 0.0,
-    ) -> None:
-        self._problem, self._presolved, self._rng, self._params = problem, presolved, rng, params
-        inputs, units = problem.network.input_dim, presolved.system.count
-        self.pool = Pool(inputs, units, params.pool_bytes)
+    def __init__(self, context: PhaseContext, rng: np.random.Generator, best: float = 0.0) -> None:
+        self._problem, self._presolved = context.problem, context.presolved
+        self._rng, self._params = rng, context.params
+        inputs, units = context.problem.network.input_dim, context.system.count
+        self.pool = Pool(inputs, units, context.params.pool_bytes)
         self._best = Incumbent(best)
 
     @property
