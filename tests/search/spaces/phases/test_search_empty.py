@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from lipyomo import Box, LipschitzProblem
+from lipyomo.base.clock import Clock
 from lipyomo.networks.network import Network
 from lipyomo.networks.phases import LEFT, OPEN, RIGHT
 from lipyomo.primal.regions import examine
@@ -16,8 +17,9 @@ from lipyomo.primal.regions.margin import UNKNOWN
 from lipyomo.primal.regions.partial import RegionProgram
 from lipyomo.primal.regions.replay import exact_gradients
 from lipyomo.search.spaces.phases.context import PhaseContext, PhaseQuestion
+from lipyomo.search.spaces.phases.examine import Workspace as Steps
 from lipyomo.search.spaces.phases.examine import finished_part, with_interior
-from lipyomo.search.spaces.phases.node import Child, PhaseNode
+from lipyomo.search.spaces.phases.node import Child, PhaseNode, Watch
 from lipyomo.search.spaces.phases.points import Points
 from lipyomo.search.spaces.phases.statistics import Statistics
 from networks import random_network
@@ -76,9 +78,8 @@ def test_parts_of_which_nothing_is_known_stay_open() -> None:
     workspace = Workspace(0)
     part = workspace.part(np.full(workspace.context.system.count, OPEN))
     region: Any = _Unsure()
-    (after,), _ = with_interior(
-        workspace.context, [part], [True], workspace.statistics, workspace.points, region
-    )
+    steps = Steps(workspace.context, workspace.points, region, Watch(Clock(), lambda: None))
+    (after,), _ = with_interior(steps, [part], [True], workspace.statistics)
     assert after.is_open
     assert not after.fathomed
 
@@ -95,9 +96,8 @@ def test_a_full_pattern_that_points_have_is_worth_its_gradient(seed: int, cancel
         pattern = workspace.context.pattern(part.node.phases)
         (row,) = exact_gradients(problem.network, pattern, np.ones((1, 1)), np.ones(3, dtype=bool))
         value = sum(abs(Fraction(int(entry.p), int(entry.q))) for entry in row)
-        (same,), _ = with_interior(
-            workspace.context, [part], [True], workspace.statistics, points, region
-        )
+        steps = Steps(workspace.context, points, region, Watch(Clock(), lambda: None))
+        (same,), _ = with_interior(steps, [part], [True], workspace.statistics)
         assert same.is_open
         after, _ = finished_part(workspace.context, part, workspace.statistics, points)
         assert not after.is_open

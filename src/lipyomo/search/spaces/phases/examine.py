@@ -38,6 +38,23 @@ from lipyomo.search.spaces.phases.statistics import Statistics
 from lipyomo.search.spaces.phases.tighten import tighten
 
 
+class Workspace(NamedTuple):
+    """What the steps share, and only add to.
+
+    Attributes
+    ----------
+    context : PhaseContext
+    points : Points
+    region : RegionProgram
+    watch : Watch
+    """
+
+    context: PhaseContext
+    points: Points
+    region: RegionProgram
+    watch: Watch
+
+
 def asks_program(context: PhaseContext, statistics: Statistics) -> tuple[bool, Statistics]:
     """Return whether to solve the linear program of a node in which no point is known.
 
@@ -50,14 +67,13 @@ def asks_program(context: PhaseContext, statistics: Statistics) -> tuple[bool, S
 
 
 def with_interior(
-    context: PhaseContext,
+    workspace: Workspace,
     children: Sequence[Child],
     asked: Sequence[bool],
     statistics: Statistics,
-    points: Points,
-    region: RegionProgram,
 ) -> tuple[list[Child], Statistics]:
     """Solve the linear programs of children in `asked`: fathom empty ones, else add points."""
+    context, points, region = workspace.context, workspace.points, workspace.region
     claims = list(children)
     found, empty, before = [], 0, region.solved
     for k, (child, asks) in enumerate(zip(children, asked, strict=True)):
@@ -115,23 +131,6 @@ def _value(context: PhaseContext, node: PhaseNode, form: NodeForm, cutoff: float
         gradients = np.array([[approximate(entry) for entry in row] for row in rows])
         values, errors = targets.exact(gradients)[node.targets], 0.0 * errors
     return float((values + errors).max()) * (1.0 + 1e-12)
-
-
-class Workspace(NamedTuple):
-    """What the steps share, and only add to.
-
-    Attributes
-    ----------
-    context : PhaseContext
-    points : Points
-    region : RegionProgram
-    watch : Watch
-    """
-
-    context: PhaseContext
-    points: Points
-    region: RegionProgram
-    watch: Watch
 
 
 def examine_children(
@@ -287,9 +286,7 @@ def _finished(
     asked = [
         last and not child.node.points.size for child, last in zip(children, full, strict=True)
     ]
-    claims, statistics = with_interior(
-        context, children, asked, statistics, points, workspace.region
-    )
+    claims, statistics = with_interior(workspace, children, asked, statistics)
     for k in np.flatnonzero(full).tolist():
         if claims[k].is_open:
             workspace.watch.check()
@@ -301,7 +298,7 @@ def _judged(
     workspace: Workspace, children: Sequence[Child], statistics: Statistics, root: RootBounds | None
 ) -> tuple[list[Child], Statistics]:
     """Bound children with unstable units, and decide which children are empty."""
-    context, points, region = workspace.context, workspace.points, workspace.region
+    context, points = workspace.context, workspace.points
     asked = []
     for child in children:
         asks = child.is_open and not child.node.points.size
@@ -320,7 +317,7 @@ def _judged(
                 context, claims, statistics, value, workspace.watch, root
             )
         else:
-            claims, statistics = with_interior(context, claims, asked, statistics, points, region)
+            claims, statistics = with_interior(workspace, claims, asked, statistics)
     return claims, statistics
 
 
