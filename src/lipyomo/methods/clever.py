@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,8 +17,7 @@ from lipyomo.problems.result import Guarantee, Result
 from lipyomo.problems.run import Run
 
 
-@dataclass(frozen=True)
-class WeibullFit:
+class WeibullFit(NamedTuple):
     """A reverse Weibull distribution ``P(X <= x) = exp(-((end - x) / scale) ** shape)``.
 
     Attributes

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -35,8 +34,7 @@ Factors: TypeAlias = "tuple[FloatArray, FloatArray, FloatArray]"
 """U, S and V^T of a matrix."""
 
 
-@dataclass(frozen=True)
-class _Factor:
+class _Factor(NamedTuple):
     """Matrices ``left @ diag(slopes) @ right``, for all slopes that a layer's units may have.
 
     Attributes

@@ -164,8 +164,7 @@ class Along(Value):
         reach = np.matmul(np.abs(slopes), x_size[:, :, None])[:, :, 0]
         rounding = (np.abs(above.x) * x_size).sum(axis=1) + np.abs(above.constant)
         fuzz = unit * (rounding + (sizes * (reach + off)).sum(axis=1))
-        above = replace(
-            above,
+        above = above._replace(
             x=x,
             v=np.zeros_like(above.v),
             constant=constant + fuzz,
@@ -175,10 +174,10 @@ class Along(Value):
         found = under(known, above, np.full(count, cutoff))
         if empty.any():
             bounds = np.where(empty, -np.inf, found.boxes.bounds)
-            found = replace(found, boxes=replace(found.boxes, bounds=bounds))
+            found = found._replace(boxes=replace(found.boxes, bounds=bounds))
         scores = found.boxes.scores
         scores = _of_inputs(context, scores, np.abs(slopes), sizes * pre.radius, boxes)
-        return replace(found, boxes=replace(found.boxes, scores=scores))
+        return found._replace(boxes=replace(found.boxes, scores=scores))
 
     def narrowed(self, known: Relaxation, boxes: Boxes, above: Above) -> tuple[Above, BoolArray]:
         """Tighten bounds on the relevant part of boxes; also return which boxes have none."""

@@ -7,8 +7,8 @@ incumbent's distance; bounds use that only points in it with a nonnegative value
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,8 +28,7 @@ BEYOND = np.append(0.0, 10.0 ** -np.arange(12.0, 6.0, -1.0))
 """Relative extensions of a step to try, until the value is proved positive."""
 
 
-@dataclass(frozen=True, eq=False)
-class NearestQuestion:
+class NearestQuestion(NamedTuple):
     """The least distance at which ``c . f`` is positive, or zero if ties count.
 
     Attributes
@@ -54,7 +53,7 @@ class NearestQuestion:
     most: float
     ties: bool = False
     least: float = 0.0
-    params: Params = field(default_factory=Params)
+    params: Params = Params()
 
     def cutoff(self, value: float) -> float:
         """Return minus the distance from which on nodes do not matter, if `value` is attained."""
@@ -119,7 +118,7 @@ class LeastDistance(PhaseObjective):
         def reach(distance: float) -> Reach:
             found: Reach = self._nearest.around.reach(distance)
             low, high = np.maximum(found.low, node.low), np.minimum(found.high, node.high)
-            return replace(found, low=np.minimum(low, high), high=high)
+            return found._replace(low=np.minimum(low, high), high=high)
 
         return reach
 

@@ -10,8 +10,9 @@ its own solver (`ball.py`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,8 +34,7 @@ from lipyomo.search.objectives.reach import Proof, Reach, ReachRows
 from lipyomo.search.objectives.twins import Twins
 
 
-@dataclass(frozen=True, eq=False)
-class Answer:
+class Answer(NamedTuple):
     """The result of a node's program.
 
     Attributes
@@ -52,8 +52,8 @@ class Answer:
 
     end: float
     point: FloatArray | None = None
-    units: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
-    scores: FloatArray = field(default_factory=lambda: np.zeros(0))
+    units: IntArray = np.zeros(0, dtype=np.intp)
+    scores: FloatArray = np.zeros(0)
 
 
 class NodeProgram:
@@ -85,7 +85,7 @@ class NodeProgram:
         node = self._with_all_signs(node)
         known = self._region.rows(form, node)
         rows, shift, error = self._rows(form, known, node.phases)
-        reach = replace(self._whole, low=node.low, high=node.high)
+        reach = self._whole._replace(low=node.low, high=node.high)
         point, proof = self._largest(rows, reach, clock)
         if point is None and not clock.expired:  # the node has no interior, or the solver failed
             if self._region.examine(form, node).empty:
@@ -137,7 +137,7 @@ class NodeProgram:
                 nearby = reach_of(further * (1.0 + CLOSED / 2.0))
                 beyond, _ = self._largest(rows, nearby, clock, elastic=True)
                 if beyond is not None:
-                    found = replace(found, point=beyond[: form.inputs])
+                    found = found._replace(point=beyond[: form.inputs])
                 break
             # multipliers of too large a distance may prove nothing
             at = further if further > 0.0 else 0.5 * at

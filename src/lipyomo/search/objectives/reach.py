@@ -10,7 +10,7 @@ costs by the ball.  In a weighted ball, |(x - p) / w| <= r, the norm is that of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,8 +20,7 @@ from lipyomo.base.numerics.rounding import gamma
 from lipyomo.problems.domains import Domain
 
 
-@dataclass(frozen=True, eq=False)
-class Reach:
+class Reach(NamedTuple):
     """A set of inputs.
 
     Attributes
@@ -70,8 +69,7 @@ class Reach:
         return found + gamma(pull.size + 5) * rounding
 
 
-@dataclass(frozen=True, eq=False)
-class ReachRows:
+class ReachRows(NamedTuple):
     """A node's rows ``A w <= b`` in w = (x, y), its costs, and the box of y.
 
     Attributes
@@ -110,8 +108,7 @@ class ReachRows:
         return end + reach.pulled(proof.pull) + gamma(4) * float(np.abs(proof.pull) @ sizes)
 
 
-@dataclass(frozen=True, eq=False)
-class Proof:
+class Proof(NamedTuple):
     """Multipliers that prove a bound.
 
     Attributes

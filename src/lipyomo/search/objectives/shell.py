@@ -137,8 +137,7 @@ def _held(
     moved = above.x + factor[:, None] * slope
     sizes = (np.abs(above.x) * x.size).sum(axis=1) + np.abs(above.constant)
     fuzz = np.where(factor > 0.0, unit * (sizes + factor * size), 0.0)
-    held = replace(
-        above,
+    held = above._replace(
         x=moved,
         constant=above.constant + factor * constant + fuzz,
         fuzz=above.fuzz + fuzz,

@@ -76,7 +76,7 @@ class Distance(Undirected):
         bounds = np.minimum(-self._closest(found)[0], boxes.bounds)
         bounds = np.minimum(bounds, -self.question.least)
         bounds = np.where(near & (found.top >= 0.0), bounds, cutoff)  # others are farther away
-        return replace(found, boxes=replace(found.boxes, bounds=bounds))
+        return found._replace(boxes=replace(found.boxes, bounds=bounds))
 
     def evaluated(
         self, found: Bounded, left: Boxes, best: Incumbent

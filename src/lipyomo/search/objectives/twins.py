@@ -17,7 +17,7 @@ two networks in parallel).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,8 +31,7 @@ from lipyomo.problems.domains import Domain
 from lipyomo.search.objectives.params import PARAMS
 
 
-@dataclass(frozen=True, eq=False)
-class Twins:
+class Twins(NamedTuple):
     """Pairs of units, and bounds of their differences.
 
     Attributes
@@ -116,8 +115,7 @@ class Twins:
         return rows[:, :-1], ends - rows[:, -1] + np.tile(room, 2)
 
 
-@dataclass(frozen=True, eq=False)
-class _Pairs:
+class _Pairs(NamedTuple):
     """Ranges (n,) of a layer's pre-activations or outputs, and pairs with their differences."""
 
     low: FloatArray

@@ -23,7 +23,7 @@ def curved(name: str, hidden: int) -> tuple[BoxContext, Boxes]:
     context, boxes = made(name, hidden, 6)
     question = context.question
     params = question.params._replace(curved=(1, 6))
-    return replace(context, question=replace(question, params=params)), boxes
+    return replace(context, question=question._replace(params=params)), boxes
 
 
 @pytest.mark.parametrize("count", [1, 2, 4])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,8 +33,7 @@ quadratic functions.  Beyond it their bounds are up to a thousand times those of
 five times as long."""
 
 
-@dataclass(frozen=True, eq=False)
-class Bounded:
+class Bounded(NamedTuple):
     """The results of bounding boxes.
 
     Attributes
@@ -76,14 +76,12 @@ class Bounded:
 
     def take(self, which: IntArray) -> Bounded:
         """Select the results of some boxes."""
-        names = [item.name for item in fields(self) if item.name != "boxes"]
-        return Bounded(self.boxes.take(which), *(getattr(self, name)[which] for name in names))
+        return Bounded(self.boxes.take(which), *(array[which] for array in self[1:]))
 
     def instead(self, which: IntArray, others: Bounded) -> Bounded:
         """Replace the results of some boxes by others."""
-        names = [item.name for item in fields(self) if item.name != "boxes"]
         both = joined([self.boxes, others.boxes])
-        arrays = (np.concatenate([getattr(one, name) for one in (self, others)]) for name in names)
+        arrays = (np.concatenate(pair) for pair in zip(self[1:], others[1:], strict=True))
         place = np.arange(len(self.boxes))
         place[which] = len(place) + np.arange(which.size)
         return Bounded(both, *arrays).take(place)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -83,8 +84,7 @@ class Boxes(Bundle):
         return cls(infinite, *ends, rows, scores, np.zeros((count, context.inputs)), infinite)
 
 
-@dataclass(frozen=True, eq=False)
-class Frame:
+class Frame(NamedTuple):
     """Functionals and directions of N boxes.
 
     Attributes

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,8 +30,7 @@ from lipyomo.search.spaces.boxes.structure.stages import stages_of
 from lipyomo.search.spaces.boxes.structure.tails import Tail, tail_of
 
 
-@dataclass(frozen=True, eq=False)
-class BoxQuestion:
+class BoxQuestion(NamedTuple):
     """The problem and options of a search, from which its context is made.
 
     Attributes
@@ -47,7 +47,7 @@ class BoxQuestion:
     problem: LipschitzProblem
     gap: float = 0.0
     enough: float = 0.0
-    params: Params = field(default_factory=Params)
+    params: Params = Params()
 
     def cutoff(self, value: float) -> float:
         """Return the bound at or below which boxes are fathomed, if `value` is attained."""
@@ -248,7 +248,7 @@ class BoxContext:
         assert tail is not None
         count = tail.start + 1 if tail.first is None else 1
         params = self.params._replace(curved=None)  # products do not use parabolas
-        question = replace(self.question, params=params)
+        question = self.question._replace(params=params)
         return replace(self, stages=self.stages[:count], question=question)
 
     @property
@@ -270,8 +270,7 @@ class BoxContext:
         return rows, np.where(plain[:, None], 0.0, errors)
 
 
-@dataclass(frozen=True)
-class Batches:
+class Batches(NamedTuple):
     """Numbers of boxes and points that are processed together.
 
     Attributes

@@ -8,7 +8,8 @@ of the excess over earlier ones stays valid.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,8 +29,7 @@ from lipyomo.search.spaces.boxes.relaxing.relax import relaxed
 from lipyomo.search.spaces.boxes.values import Slopes, derivatives_along, growth, jacobians
 
 
-@dataclass(frozen=True, eq=False)
-class EntriesQuestion:
+class EntriesQuestion(NamedTuple):
     """The largest excess of the entries of ``rows . J T``.
 
     Attributes
@@ -97,7 +97,7 @@ class Entries(Objective):
         found = under(known, above, attained + cutoff * tolerance)
         excess = (found.boxes.bounds - attained) / tolerance
         excess += gamma(0) * np.where(np.isfinite(excess), np.abs(excess), 0.0)  # empty: -inf
-        return replace(found, boxes=replace(found.boxes, bounds=np.minimum(excess, boxes.bounds)))
+        return found._replace(boxes=replace(found.boxes, bounds=np.minimum(excess, boxes.bounds)))
 
     # -- points ------------------------------------------------------------------------------------
 

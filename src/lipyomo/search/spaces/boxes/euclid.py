@@ -14,7 +14,7 @@ input norm no a and c (v is an undecided direction).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,8 +29,7 @@ HALVINGS = int(np.ceil(-np.log2(EQUAL)))
 """Steps of the bisection for the largest allowed M; it ends within EQUAL on the safe side."""
 
 
-@dataclass(frozen=True, eq=False)
-class Across:
+class Across(NamedTuple):
     """Bounds (N,) of the blocks across a frame's directions, and of ``-y . J v``."""
 
     a: FloatArray

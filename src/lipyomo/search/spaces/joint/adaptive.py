@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -25,8 +25,7 @@ EXAMINED, ENDED, SPLIT = "boxes_examined", "boxes_ended", "boxes_nodes"
 its nodes."""
 
 
-@dataclass(frozen=True)
-class NearCutoff:
+class NearCutoff(NamedTuple):
     """Which boxes are near the cutoff, in multiples of it.
 
     Boxes with larger bounds are hardly ever closed.  Of the others, some with bounds just above the
@@ -70,8 +69,7 @@ class NearCutoff:
             together = max(together // 2, 1)
         elif examined:
             together = min(2 * together, self.params.handed_together)
-        return replace(
-            self,
+        return self._replace(
             handed=adapted(self.handed, examined, ended),
             together=together,
             split=self.split + counters.get(SPLIT, 0),

@@ -12,7 +12,8 @@ the time.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,8 +36,7 @@ ROUGH = 1.02
 """Boxes with bounds above this multiple of the cutoff are bounded in float32."""
 
 
-@dataclass(frozen=True, eq=False)
-class BoundedBoxes:
+class BoundedBoxes(NamedTuple):
     """Boxes with their bounds, and the ranges and phases of the units on them.
 
     Attributes

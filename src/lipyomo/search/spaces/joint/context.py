@@ -164,8 +164,7 @@ class Params(NamedTuple):
 PARAMS = Params()
 
 
-@dataclass(frozen=True, eq=False)
-class JointContext:
+class JointContext(NamedTuple):
     """A problem as the search of boxes uses it.
 
     Attributes

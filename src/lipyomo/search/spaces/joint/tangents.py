@@ -17,7 +17,7 @@ larger of its two forms.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,8 +35,7 @@ from lipyomo.search.spaces.joint.substitute import (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Tangents:
+class Tangents(NamedTuple):
     """The tangents of N boxes along q directions, with their ranges; arrays (N, units, q).
 
     Attributes

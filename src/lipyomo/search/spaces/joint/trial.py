@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -40,8 +40,7 @@ LATER = 4
 """How many times as many nodes and boxes the second early look has."""
 
 
-@dataclass(frozen=True, eq=False)
-class Trial:
+class Trial(NamedTuple):
     """Boxes and nodes that cover the domain, except for the parts that are closed.
 
     Attributes
@@ -115,7 +114,7 @@ def tried(
         fit = spent * clock.left / max(clock.seconds, 1e-9) if spent else 1.0
         left = min(fit, len(now.boxes) // 2, params.bundle, most - now.bisected)
         now = _after_round(context, space, points, now, max(1, int(left)))
-    return now if now.best.value > best.value else replace(now, best=best)
+    return now if now.best.value > best.value else now._replace(best=best)
 
 
 def soon_closed(
@@ -199,8 +198,7 @@ def _after_round(
     return Trial(boxes, (*now.nodes, *found.nodes), closed, points.best, now.bisected + count)
 
 
-@dataclass(frozen=True)
-class Course:
+class Course(NamedTuple):
     """The gap of a search at two moments.
 
     Attributes

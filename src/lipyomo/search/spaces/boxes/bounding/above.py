@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,8 +11,7 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.search.spaces.boxes.quadratics.on_cubes import QuadraticOnCube
 
 
-@dataclass(frozen=True, eq=False)
-class Above:
+class Above(NamedTuple):
     """Affine functions ``x . X + v . V + constant`` that bound the objective from above on N boxes.
 
     Attributes
@@ -42,7 +41,7 @@ class Above:
 
     def raised(self, constant: FloatArray, fuzz: FloatArray) -> Above:
         """Add numbers (N,) to the constants and to the part of them that covers rounding."""
-        return replace(self, constant=self.constant + constant, fuzz=self.fuzz + fuzz)
+        return self._replace(constant=self.constant + constant, fuzz=self.fuzz + fuzz)
 
     def plus(self, shift: FloatArray | float, unit: float) -> Above:
         """Return upper bounds of the objective plus `shift`, a number for each box."""
@@ -50,4 +49,4 @@ class Above:
         constant, form = self.constant + shift + fuzz, self.form
         if form is not None:
             form = form.raised(shift + 4.0 * unit * (np.abs(form.constant) + np.abs(shift)))
-        return replace(self, constant=constant, fuzz=self.fuzz + fuzz, form=form)
+        return self._replace(constant=constant, fuzz=self.fuzz + fuzz, form=form)

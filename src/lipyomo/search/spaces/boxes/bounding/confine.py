@@ -20,7 +20,6 @@ the bound decreases without limit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -121,8 +120,7 @@ class Summed(NamedTuple):
         return Summed(*(array[which] for array in self))
 
 
-@dataclass(frozen=True, eq=False)
-class ConfinedMaxima:
+class ConfinedMaxima(NamedTuple):
     """Upper bounds of affine functions over intersections of boxes and half-spaces.
 
     Attributes
@@ -151,10 +149,10 @@ class ConfinedMaxima:
     def lowered(self, which: IntArray, other: ConfinedMaxima) -> ConfinedMaxima:
         """Replace the results of some boxes by those of `other` where its bounds are lower."""
         gains = np.flatnonzero(other.top < self.top[which])
-        found = {item.name: getattr(self, item.name).copy() for item in fields(self)}
-        for name, array in found.items():
-            array[which[gains]] = getattr(other, name)[gains]
-        return ConfinedMaxima(**found)
+        found = [array.copy() for array in self]
+        for array, better in zip(found, other, strict=True):
+            array[which[gains]] = better[gains]
+        return ConfinedMaxima(*found)
 
 
 def confined_bounds(
@@ -190,7 +188,7 @@ def confined_bounds(
     less = (found.low > known.boxes.low) | (found.high < known.boxes.high)
     some = less.any(axis=1) & ~known.empty
     top = np.where(some, np.maximum(found.top, cutoffs), found.top)  # it may be so high elsewhere
-    return replace(found, top=top, fuzz=found.fuzz + above.fuzz)
+    return found._replace(top=top, fuzz=found.fuzz + above.fuzz)
 
 
 def _over_box(summed: Summed, x: Signal, unit: float) -> tuple[FloatArray, FloatArray]:

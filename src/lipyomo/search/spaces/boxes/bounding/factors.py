@@ -10,7 +10,7 @@ or below a constant.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,8 +29,7 @@ from lipyomo.search.spaces.boxes.structure.stage import Stage
 Gap = tuple[FloatArray, FloatArray]
 
 
-@dataclass(frozen=True, eq=False)
-class Factored:
+class Factored(NamedTuple):
     """Planes above the products of a layer.
 
     Attributes

@@ -12,7 +12,6 @@ an attention weight that multiplies several values.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -28,8 +27,7 @@ Plane = tuple[FloatArray, FloatArray, FloatArray]
 """The coefficients of both signals, and a constant."""
 
 
-@dataclass(frozen=True, eq=False)
-class Located:
+class Located(NamedTuple):
     """Signals (N, P): their ranges and middles, and their values at one point of each box."""
 
     low: FloatArray

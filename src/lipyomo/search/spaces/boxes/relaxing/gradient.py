@@ -19,7 +19,7 @@ Rounding is covered as in `relax.py`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,8 +27,7 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.search.spaces.boxes.relaxing.relaxation import Relaxation
 
 
-@dataclass(frozen=True, eq=False)
-class Enclosed:
+class Enclosed(NamedTuple):
     """``middle + slopes . delta +- rest`` for each of k functionals and d inputs, on N boxes.
 
     Attributes

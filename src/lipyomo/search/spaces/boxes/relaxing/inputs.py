@@ -10,7 +10,6 @@ and the best m solves a fractional knapsack; approximations are nearly as good a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -22,8 +21,7 @@ from lipyomo.search.spaces.boxes.context import BoxContext
 from lipyomo.search.spaces.boxes.structure.stage import Copies
 
 
-@dataclass(frozen=True, eq=False)
-class Signal:
+class Signal(NamedTuple):
     """Ranges ``middle +- radius``, and bounds of the absolute values; shape (N, n)."""
 
     middle: FloatArray
@@ -168,8 +166,7 @@ def best_multiplier(a: FloatArray, g: FloatArray, h: FloatArray, x: Signal) -> F
     return np.where(slope < 0, np.where(np.isfinite(found), found, last), 0.0)
 
 
-@dataclass(frozen=True, eq=False)
-class Affine:
+class Affine(NamedTuple):
     """Affine enclosures ``x . X + v . V + c +- r`` on boxes; V is None if v does not matter.
 
     Attributes

@@ -21,7 +21,6 @@ If s is affine, the numerator is quadratic.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -72,7 +71,7 @@ class Normalised(NamedTuple):
         low = np.fmax((u - radius)[:, roots.units], self.sums[0])
         high = np.fmin((u + radius)[:, roots.units], self.sums[1])
         u[:, roots.units], radius[:, roots.units] = centred(low, np.maximum(low, high), unit)
-        return replace(layer, tangent=u, tangent_radius=radius)
+        return layer._replace(tangent=u, tangent_radius=radius)
 
 
 @np.errstate(all="ignore")  # an overflow gives no bound

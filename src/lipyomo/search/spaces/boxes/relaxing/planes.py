@@ -12,7 +12,6 @@ outputs of a layer are here as well.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -103,7 +102,7 @@ def with_planes(
         whole,
     )
     ones, zeros = np.ones_like(middles), np.zeros_like(middles)
-    return replace(layer, planes=planes, bend=_behind(layer.bend, (ones, zeros, zeros)))
+    return layer._replace(planes=planes, bend=_behind(layer.bend, (ones, zeros, zeros)))
 
 
 def with_product_lines(stage: Stage, layer: Relaxed, unit: float) -> Relaxed:
@@ -134,7 +133,7 @@ def with_product_lines(stage: Stage, layer: Relaxed, unit: float) -> Relaxed:
     tilt = layer.tangent[:, products.other[n:]]
     own = Change(layer.rate[:, n:], tilt, drift, away + unit * rounding)
     change = Change(*map(_after, layer.change, own))
-    return replace(layer, value=value, change=change)
+    return layer._replace(value=value, change=change)
 
 
 def _behind(units: Lines, products: Lines) -> Lines:

@@ -24,7 +24,6 @@ and v, whose error is added there.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -241,7 +240,7 @@ def _with_lines(
     one, zero = np.ones_like(layer.low), np.zeros_like(layer.low)
     bend, under, over = stage.each("lines", zero, one, low, layer.high)
     centre, away = centred(under, over, unit)
-    layer = replace(layer, bend=(bend, centre, away))
+    layer = layer._replace(bend=(bend, centre, away))
     if stage.products is not None:
         layer = with_planes(stage, layer, inputs, whole, unit)
     if last:
@@ -258,7 +257,7 @@ def _with_lines(
     rounding = size * (np.abs(bend) * some.reach + np.abs(centre) + away + np.abs(rate) + rr)
     rounding += np.abs(rate) * some.pace + rr * ur
     change = Change(rate, tilt, drift, size * away + rr * ur + unit * rounding)
-    layer = replace(layer, value=(slope, middle + shift, radius), change=change)
+    layer = layer._replace(value=(slope, middle + shift, radius), change=change)
     return layer if stage.products is None else with_product_lines(stage, layer, unit)
 
 

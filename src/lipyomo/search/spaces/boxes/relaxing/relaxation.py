@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,8 +28,7 @@ class Change(NamedTuple):
     spread: FloatArray
 
 
-@dataclass(frozen=True, eq=False)
-class Relaxed:
+class Relaxed(NamedTuple):
     """The relaxation of a layer on N boxes; arrays have the shape (N, n).
 
     Attributes
@@ -83,9 +81,8 @@ class Relaxed:
 
     def _some(self, where: Any, pre: Affine, pre_tangent: Affine) -> Relaxed:
         """Return a part of all arrays, with functions for it."""
-        names = "low", "high", "tangent", "tangent_radius", "rate", "rate_radius", "reach", "pace"
-        arrays = {name: getattr(self, name)[where] for name in names}
         bend, middle, radius = (part[where] for part in self.bend)
+        arrays = {name: getattr(self, name)[where] for name in self._fields[:8]}
         return Relaxed(**arrays, pre=pre, pre_tangent=pre_tangent, bend=(bend, middle, radius))
 
     @property
@@ -94,8 +91,7 @@ class Relaxed:
         return np.asarray((self.low > self.high).any(axis=1))
 
 
-@dataclass(frozen=True, eq=False)
-class Relaxation:
+class Relaxation(NamedTuple):
     """The relaxation of all hidden layers on N boxes.
 
     Attributes

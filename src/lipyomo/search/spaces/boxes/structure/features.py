@@ -25,9 +25,10 @@ used.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations, pairwise
 from math import comb
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
@@ -112,8 +113,7 @@ NEARLY = 1e-6
 """Normals with a smaller component orthogonal to others count as their linear combinations."""
 
 
-@dataclass(frozen=True, eq=False)
-class Features:
+class Features(NamedTuple):
     """The features of a domain.
 
     Attributes

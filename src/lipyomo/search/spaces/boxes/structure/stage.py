@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -157,8 +158,7 @@ def each_kind(
     return whole[0] if single else tuple(whole)
 
 
-@dataclass(frozen=True, eq=False)
-class Copies:
+class Copies(NamedTuple):
     """Rows of a layer that are multiples, by powers of two, of others or of the previous layer's.
 
     Attributes

@@ -13,7 +13,8 @@ computing local Lipschitz constants, 2022, treat the norm as one more layer behi
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -72,8 +73,7 @@ def with_chords(context: BoxContext, boxes: Boxes, clock: Clock, cutoff: float =
     return replace(boxes, bounds=bounds)
 
 
-@dataclass(frozen=True, eq=False)
-class AboveNorm:
+class AboveNorm(NamedTuple):
     """Affine upper bound ``x . X + rest`` of a gradient's norm on one box, within its half-space.
 
     Attributes
