@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 
 from experiments.papers.records import Record
-from lipyomo.analyses.compare.rows import error_text, joint_interval, relative_error
+from lipyomo.analyses.compare.run import error_text, joint_interval, relative_error
 
 Printed: TypeAlias = Mapping[str, Mapping[str, str]]
 """What the paper prints, by group and label."""

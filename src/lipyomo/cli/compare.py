@@ -19,7 +19,7 @@ from lipyomo.analyses.compare import (
     to_json,
     with_errors,
 )
-from lipyomo.analyses.compare.rows import error_text, width_text
+from lipyomo.analyses.compare.run import error_text, width_text
 from lipyomo.base.decimals import down, interval, seconds, up
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.interrupt import Interruption, Leaving

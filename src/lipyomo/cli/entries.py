@@ -9,7 +9,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -180,19 +180,11 @@ def _kept(arguments: Namespace) -> dict[str, Any]:
     }
 
 
-class Answered(Protocol):
-    """An answer with a status."""
-
-    @property
-    def status(self) -> Status:
-        """How the search ended."""
-
-
 def finish(
     arguments: Namespace,
     record: dict[str, Any],
     show: Callable[[], object],
-    found: Sequence[Answered],
+    found: Sequence[Any],
     unwritten: str,
     proof: Callable[[Stop], bool] | None = None,
 ) -> int:
@@ -205,7 +197,8 @@ def finish(
         The answers, for ``--json``.
     show : callable
         Prints them as text.
-    found : sequence of Answered
+    found : sequence
+        The answers, each with a `status`.
     unwritten : str
         Why the checkpoint could not be written, if so.
     proof : callable, optional

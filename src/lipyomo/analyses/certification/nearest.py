@@ -83,23 +83,13 @@ def find_example(
     """
     clock = clock or Clock()
     for _ in range(DOUBLINGS):
-        found = _search(classifier, x, label, radius, rng, clock)
-        if found is not None:
-            return _nearer(classifier, x, label, found, rng, clock)
+        example = _search(classifier, x, label, radius, rng, clock)
+        if example is not None:
+            break
         radius *= 2.0
-    return None
-
-
-def _nearer(
-    classifier: Classifier,
-    x: FloatArray,
-    label: int,
-    example: Example,
-    rng: np.random.Generator,
-    clock: Clock,
-) -> Example:
-    """Search smaller balls as long as they contain an example."""
-    for _ in range(6):
+    else:
+        return None
+    for _ in range(6):  # smaller balls, as long as they contain one
         again = _search(classifier, x, label, 0.97 * example.distance, rng, clock)
         if again is None or again.distance >= example.distance:
             break

@@ -221,37 +221,6 @@ def certify_point(
     return replace(row, seconds=clock.seconds)
 
 
-class _Constants:
-    """Constants over balls around a point, for margins divided by their lower bounds there."""
-
-    def __init__(self) -> None:
-        self._found: list[tuple[float, float, str]] = []  # (radius, constant, method)
-
-    def add(self, radius: float, constant: float, method: str) -> None:
-        """Add the constant that a method has found over a ball."""
-        self._found.append((radius, constant, method))
-
-    def has(self, method: str) -> bool:
-        """Return whether a method has found one."""
-        return any(method == known for _, _, known in self._found)
-
-    def certifying(self, radius: float) -> str | None:
-        """Return the method whose constant certifies `radius`, if there is one."""
-        for ball, constant, name in self._found:
-            if radius <= ball and radius * constant * (1.0 + 2.0**-50) < 1.0:
-                return name
-        return None
-
-    @property
-    def safe(self) -> float:
-        """The largest radius that they certify."""
-        radii = [0.0]
-        for ball, constant, _ in self._found:
-            safe = math.inf if constant == 0 else (1.0 - 2.0**-50) / constant
-            radii.append(min(ball, float(np.nextafter(safe, 0.0))))
-        return max(radii)
-
-
 class _Decision:
     """The state of the decision about one point."""
 
@@ -267,7 +236,8 @@ class _Decision:
         self.classifier, self.x, self.label, self.settings = classifier, x, label, settings
         self.clock, self.check = clock, check
         self.least = classifier.least_margins(Box(x, x), label)
-        self.constants = _Constants()
+        # over balls around x, for margins divided by their lower bounds there
+        self.constants: list[tuple[float, float, str]] = []  # (radius, constant, method)
         self.example: Example | None = None
         self.inner = 0.0  # certified by the search of distances
         self.methods = settings.methods
@@ -342,7 +312,7 @@ class _Decision:
                 rng = np.random.default_rng(settings.seed)
                 self._take(find_example(self.classifier, self.x, self.label, far, rng, self.clock))
         few = RADIUS_NODES if radius is None and not settings.exact else None
-        certified = max(self.inner, min(self.constants.safe, most))
+        certified = max(self.inner, min(self._safe, most))
         inner, example = smallest_perturbation(
             self.classifier, self.x, self.label, most, self.clock, certified, self.example, few
         )
@@ -381,19 +351,36 @@ class _Decision:
                 if self._refuted(radius):
                     return False, name
             elif name == "global":
-                if self.constants.has(name):
+                if any(name == known for _, _, known in self.constants):
                     continue
                 ratios = self.classifier.global_constants(self.label) / self.least
-                self.constants.add(math.inf, float(ratios.max()) * (1.0 + 2.0**-50), name)
+                constant = float(ratios.max()) * (1.0 + 2.0**-50)
+                self.constants.append((math.inf, constant, name))
             elif name == "margins":
                 if self._by_margins(radius):
                     return True, name
             elif not self.clock.expired:
                 self._bound(name, radius)
-            found = self.constants.certifying(radius)
+            found = self._certifying(radius)
             if found is not None:
                 return True, found
         return False, ""
+
+    def _certifying(self, radius: float) -> str | None:
+        """Return the method whose constant certifies `radius`, if there is one."""
+        for ball, constant, name in self.constants:
+            if radius <= ball and radius * constant * (1.0 + 2.0**-50) < 1.0:
+                return name
+        return None
+
+    @property
+    def _safe(self) -> float:
+        """The largest radius that constants certify."""
+        radii = [0.0]
+        for ball, constant, _ in self.constants:
+            safe = math.inf if constant == 0 else (1.0 - 2.0**-50) / constant
+            radii.append(min(ball, float(np.nextafter(safe, 0.0))))
+        return max(radii)
 
     def _by_margins(self, radius: float) -> bool:
         domain = self.classifier.ball(self.x, radius)
@@ -406,7 +393,7 @@ class _Decision:
         result = bound_until(
             problem, method, goal * (1.0 - 2.0**-50), goal, max(self.clock.left, 1e-3)
         )
-        self.constants.add(radius, result.upper, method)
+        self.constants.append((radius, result.upper, method))
 
     def _by_mip(self, radius: float) -> str | None:
         """Return the basis of a certificate by the forward blocks; None if there is none."""
@@ -450,7 +437,7 @@ class _Decision:
         """
         names = tuple(name for name in self.methods if name != "exact")
         names = ("margins",) if "margins" in names else names
-        inner = max(inner, self.constants.safe)
+        inner = max(inner, self._safe)
         if not names:
             return inner
         high, most = self.settings.radius, 2.0**DOUBLINGS * self.settings.radius
@@ -466,7 +453,7 @@ class _Decision:
             if self._certify(middle, names)[0]:
                 inner = middle
             else:
-                inner, high = max(inner, self.constants.safe), middle
+                inner, high = max(inner, self._safe), middle
         return inner
 
     def _within(self, radius: float) -> bool:

@@ -1,8 +1,15 @@
 """Comparing several methods on one problem, each in its own process with its own limits."""
 
 from lipyomo.analyses.compare.plot import plot_rows
-from lipyomo.analyses.compare.rows import Row, reference_interval, to_csv, to_json, with_errors
-from lipyomo.analyses.compare.run import compare, default_methods
+from lipyomo.analyses.compare.run import (
+    Row,
+    compare,
+    default_methods,
+    reference_interval,
+    to_csv,
+    to_json,
+    with_errors,
+)
 
 __all__ = [
     "Row",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lipyomo.analyses.compare.rows import Row, reference_interval
+from lipyomo.analyses.compare.run import Row, reference_interval
 from lipyomo.base.errors import ProblemError
 from lipyomo.base.pictures import (
     HEURISTIC,

@@ -277,49 +277,37 @@ class _State:
                 self._whole = asked.everywhere(self._clock.left)
                 self._upper[left] = np.minimum(self._upper[left], self._whole)
             if asked.able:
-                self._bound(pool, asked.bound, left, enter)
+                # cells that fix inputs which others do not fix are searched
+                fixes = self._cells.lower[left] == self._cells.upper[left]
+                some = left[~(fixes & ~self._problem.domain.frozen).any(axis=1)]
+                batches = [some[part] for part in shares(len(some), pool.count)]
+                self._stage(pool, asked.bound, batches, enter, "all at once")
             left = self._open(left)
             left = left[np.argsort(-self._upper[left], kind="stable")]
-            self._search(pool, asked.search, left, enter)
+            batches = [left[k : k + 1] for k in range(len(left))]
+            self._stage(pool, asked.search, batches, enter, "search")
 
-    def _bound(
+    def _stage(
         self,
         pool: Workers[Job, Any],
-        bounding: Callable[[Job], Ends],
-        left: IntArray,
+        work: Callable[[Job], Ends | Searched],
+        batches: list[IntArray],
         enter: Enter,
+        message: str,
     ) -> None:
-        """Bound cells in batches, except those that fix inputs which others do not fix."""
-        cells, frozen = self._cells, self._problem.domain.frozen
-        fixes = ((cells.lower[left] == cells.upper[left]) & ~frozen).any(axis=1)
-        left = left[~fixes]
-        batches = [left[part] for part in shares(len(left), pool.count)]
-        jobs = self._jobs(batches, max(pool.count, 1))
-        for number, ends in answers(pool, bounding, jobs):
+        """Work on batches of cells, and enter those that are done, or were searched."""
+        for number, found in answers(pool, work, self._jobs(batches, max(pool.count, 1))):
             which = batches[number]
+            ends, end = found if isinstance(found, Searched) else (found, None)
             self._enter(which, ends)
             status = self._status(which, Status.TIME_LIMIT)
             ended = status != Status.TIME_LIMIT.value
+            if end is not None:
+                self._ended[int(which[0])] = end
+                ended[:] = True
             done = which[ended]
             enter(done, self._ends(done), status[ended])
-            self._report(len(done), "all at once")
-
-    def _search(
-        self,
-        pool: Workers[Job, Any],
-        searching: Callable[[Job], Searched],
-        left: IntArray,
-        enter: Enter,
-    ) -> None:
-        """Search cells one by one."""
-        batches = [left[k : k + 1] for k in range(len(left))]
-        jobs = self._jobs(batches, max(pool.count, 1))
-        for number, found in answers(pool, searching, jobs):
-            which = batches[number]
-            self._enter(which, found.ends)
-            self._ended[int(which[0])] = found.status
-            enter(which, self._ends(which), self._status(which, Status.TIME_LIMIT))
-            self._report(1, "search")
+            self._report(len(done), message)
 
     def _jobs(self, batches: list[IntArray], together: int) -> Iterator[Job]:
         """Generate jobs while there is time; `together` of them run at once with equal shares."""

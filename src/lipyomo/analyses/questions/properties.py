@@ -229,11 +229,12 @@ def _matched(networks: Network | Mapping[str, Network], query: Query) -> tuple[N
             known = ", ".join(needed)
             raise ProblemError(f"{query.name} needs no network '{name}'.  Remedy: it needs {known}")
     for said in query.networks:
-        if said.relation == "equal-to":
-            given[said.name] = given[said.other] if said.other in given else _missing(query, said)
-        elif said.name not in given:
-            _missing(query, said)
-        network = given[said.name]
+        source = said.other if said.relation == "equal-to" else said.name
+        if source not in given:
+            raise ProblemError(
+                f"{query.name} declares the network '{said.name}', and none was given for it"
+            )
+        network = given[said.name] = given[source]
         check_network(network, ProblemError)
         for kind, size, own in (
             ("inputs", said.inputs, network.input_dim),
@@ -244,12 +245,6 @@ def _matched(networks: Network | Mapping[str, Network], query: Query) -> tuple[N
                     f"{query.name} declares {size} {kind} of '{said.name}', the network has {own}"
                 )
     return tuple(given[said.name] for said in query.networks)
-
-
-def _missing(query: Query, said: Any) -> Network:
-    raise ProblemError(
-        f"{query.name} declares the network '{said.name}', and none was given for it"
-    )
 
 
 class ConjunctionSearch:
