@@ -165,7 +165,10 @@ def _rows(
 ) -> Iterator[SweepRow]:
     solved = partial(solve, method=method, settings=settings)
     with context as pool:
-        for index, result in _found(problems, _joins(method, settings), solved, pool, settings):
+        found: Iterator[tuple[int, Result | LipyomoError]] = pool.run(solved, problems)
+        if _joins(method, settings) and isinstance(problems, Sequence):
+            found = _in_batches(problems, solved, pool, settings)
+        for index, result in found:
             row = (
                 SweepRow(index, result)
                 if isinstance(result, Result)
@@ -177,17 +180,13 @@ def _rows(
                 raise KeyboardInterrupt  # the method has caught it and returned its interval
 
 
-def _found(
-    problems: Iterable[LipschitzProblem],
-    joined: bool,
+def _in_batches(
+    problems: Sequence[LipschitzProblem],
     solved: Callable[[LipschitzProblem], Result],
     pool: Workers[Any, Any],
     settings: Settings,
 ) -> Iterator[tuple[int, Result | LipyomoError]]:
-    """Solve problems one by one, after bounding those of a list together if possible."""
-    if not (joined and isinstance(problems, Sequence)):
-        yield from pool.run(solved, problems)
-        return
+    """Solve problems, after bounding them together if possible."""
     for first in range(0, len(problems), JOB):
         some = problems[first : first + JOB]
         known = _answered_together(some, settings, pool)

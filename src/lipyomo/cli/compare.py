@@ -25,7 +25,7 @@ from lipyomo.cli.codes import Exit
 from lipyomo.cli.interrupt import Interruption, Leaving
 from lipyomo.cli.options import add_domain, add_norms, add_options
 from lipyomo.cli.parser import Parser
-from lipyomo.cli.problems import read_problem
+from lipyomo.cli.problems import problem_on, read_domain
 from lipyomo.cli.settings import read_settings
 from lipyomo.cli.source import Source
 from lipyomo.cli.streams import wrote
@@ -121,7 +121,7 @@ def _parser() -> Parser:
 def _problem(path: Path, arguments: argparse.Namespace) -> LipschitzProblem:
     source = Source(path, arguments.output, dict(arguments.fix))
     network = source.load(memory_limit=arguments.memory_limit)
-    problem = read_problem(arguments, network)
+    problem = problem_on(arguments, network, read_domain(arguments, network.input_dim))
     source.check(network, problem.domain)
     return problem
 

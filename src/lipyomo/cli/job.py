@@ -23,7 +23,7 @@ from lipyomo.base.system.memory import limit_memory
 from lipyomo.cli.codes import Exit, worst
 from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.live import live_line
-from lipyomo.cli.problems import SeveralDomains, read_notes, read_problems
+from lipyomo.cli.problems import SeveralDomains, problem_on, read_domains, read_notes
 from lipyomo.cli.proving import Stop, check_provable, prove_constant, write_beside
 from lipyomo.cli.settings import check_kept, read_settings
 from lipyomo.cli.show import show, write_history
@@ -83,7 +83,8 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
 
         said = [str(note.message) for note in notes if issubclass(note.category, ImportNote)]
         return bound_values(given, arguments, settings, said)
-    problems = read_problems(arguments, given.network)
+    domains = read_domains(arguments, given.input_dim)
+    problems = [problem_on(arguments, given.network, domain) for domain in domains]
     _check_single(arguments, len(problems))
     if arguments.proof is not None:
         check_provable([problem.network for problem in problems])
@@ -92,7 +93,7 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
     if not arguments.quiet:
         _warn_unbounded(problems, name, settings)
     with spending(limits(max(clock.left, LEAST), memory)):
-        difference = given.check(SeveralDomains(tuple(one.domain for one in problems)))
+        difference = given.check(SeveralDomains(tuple(domains)))
     own = _for_constant(settings, arguments)
     result, interrupted, aborted = _solve(problems, name, own, arguments)
     problem = problems[result.details.get("part", 0)]

@@ -16,17 +16,6 @@ from lipyomo.problems.domains import AllSpace, Box, Domain, Polytope, ball
 from lipyomo.problems.problem import LipschitzProblem
 
 
-def read_problem(arguments: argparse.Namespace, network: Network) -> LipschitzProblem:
-    """Build the problem that the options describe, on a single domain."""
-    return problem_on(arguments, network, read_domain(arguments, network.input_dim))
-
-
-def read_problems(arguments: argparse.Namespace, network: Network) -> list[LipschitzProblem]:
-    """Build the problems that the options describe, one for each part of the domain."""
-    domains = read_domains(arguments, network.input_dim)
-    return [problem_on(arguments, network, domain) for domain in domains]
-
-
 def problem_on(arguments: argparse.Namespace, network: Network, domain: Domain) -> LipschitzProblem:
     """Build the problem that the options describe, on a domain."""
     return LipschitzProblem(

@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -66,11 +66,11 @@ def run(words: Sequence[str]) -> int:
         limit_memory(arguments.memory_limit)
     with Leaving():
         query = read_query(arguments.query)
-        networks, runtime = _loaded(query, arguments, began)
+        networks, confirms = _loaded(query, arguments, began)
     with answer_only(), Interruption() as interruption:
         left = max(Clock(arguments.time_limit, began=began).left, LEAST)
         settings = search_settings(arguments, left, interruption.requested)
-        answer = check_property(networks, query, settings, runtime.confirms)
+        answer = check_property(networks, query, settings, confirms)
     if arguments.vnncomp:
         _answer_competition(query, answer)
         return Exit.DONE
@@ -81,35 +81,10 @@ def run(words: Sequence[str]) -> int:
     return code_of(answer.status is Status.EXACT, answer.unwritten)
 
 
-class _Runtime:
-    """Evaluates assignments with onnxruntime.
-
-    Parameters
-    ----------
-    query : Query
-    values : dict of str to RuntimeValues
-        Evaluators, by the names of networks.
-    """
-
-    def __init__(self, query: Query, values: dict[str, RuntimeValues]) -> None:
-        self._query, self._values = query, values
-
-    def confirms(self, clause: Clause, assignment: dict[str, FloatArray]) -> bool:
-        """Return whether the conditions hold for the outputs computed by onnxruntime."""
-        found = dict(assignment)
-        for said in self._query.networks:
-            name = said.other if said.relation == "equal-to" else said.name
-            inputs = [assignment[tensor.name].reshape(-1) for tensor in said.of("input")]
-            outputs = self._values[name](np.concatenate(inputs))
-            for tensor in said.of("output"):
-                found[tensor.name], outputs = outputs[: tensor.size], outputs[tensor.size :]
-        return satisfied(self._query, clause, found)
-
-
 def _loaded(
     query: Query, arguments: Namespace, began: float
-) -> tuple[dict[str, Network], _Runtime]:
-    """Load the networks of a query, and prepare their evaluation by onnxruntime."""
+) -> tuple[dict[str, Network], Callable[[Clause, dict[str, FloatArray]], bool]]:
+    """Load the networks of a query; also return the check of assignments by onnxruntime."""
     paths = _paths(query, arguments.networks)
     networks: dict[str, Network] = {}
     values: dict[str, RuntimeValues] = {}
@@ -123,7 +98,19 @@ def _loaded(
         source.check(network, None)
         networks[said.name] = network
         values[said.name] = RuntimeValues((source.path, source.output), network.input_dim)
-    return networks, _Runtime(query, values)
+
+    def confirms(clause: Clause, assignment: dict[str, FloatArray]) -> bool:
+        """Return whether the conditions hold for the outputs computed by onnxruntime."""
+        found = dict(assignment)
+        for said in query.networks:
+            name = said.other if said.relation == "equal-to" else said.name
+            inputs = [assignment[tensor.name].reshape(-1) for tensor in said.of("input")]
+            outputs = values[name](np.concatenate(inputs))
+            for tensor in said.of("output"):
+                found[tensor.name], outputs = outputs[: tensor.size], outputs[tensor.size :]
+        return satisfied(query, clause, found)
+
+    return networks, confirms
 
 
 def _paths(query: Query, given: Sequence[tuple[str | None, Path]]) -> dict[str, Path]:

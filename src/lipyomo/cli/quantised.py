@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from lipyomo.analyses.api import without_methods
-from lipyomo.analyses.questions.quantised import quantised_largest
+from lipyomo.analyses.questions.quantised import domain_with_errors, quantised_largest
 from lipyomo.base.decimals import seconds
 from lipyomo.base.errors import NormError
 from lipyomo.cli.entries import code_of
@@ -56,7 +56,10 @@ def bound_values(
                 "none: one network is quantised, and its values jump.  Remedy: leave it out"
             )
     domains = read_domains(arguments, given.input_dim)
-    problems = [problem_on(arguments, given.network, given.widened(one)) for one in domains]
+    problems = [
+        problem_on(arguments, given.network, domain_with_errors(given.quantised, one))
+        for one in domains
+    ]
     if any(one.dual_vertices is None for one in problems):
         raise NormError(
             f"values in the norm {problems[0].output_norm.name} are not bounded.  Remedy: take "

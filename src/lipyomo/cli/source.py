@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from lipyomo.base.arrays import FloatArray
     from lipyomo.formats.onnx.check import Sampler
     from lipyomo.networks.quantised import QuantisedNetwork
-    from lipyomo.problems.domains import Domain
 
 
 LEAST = 1.0
@@ -90,14 +89,6 @@ class NamedNetwork:
     def input_dim(self) -> int:
         """Number of inputs, without rounding errors."""
         return (self.quantised or self.network).input_dim
-
-    def widened(self, domain: Domain) -> Domain:
-        """Extend a domain of the inputs to rounding errors, if the network is quantised."""
-        if self.quantised is None:
-            return domain
-        from lipyomo.analyses.questions.quantised import domain_with_errors
-
-        return domain_with_errors(self.quantised, domain)
 
     @property
     def only(self) -> Path | None:

@@ -126,7 +126,8 @@ def read_inputs(
                 f"labels name the column {brief(labels)}, and the inputs are no frame with columns"
             )
         return DataSet(data_points(inputs), _array(labels))
-    label = labels if _names_columns(labels) else None
+    several = labels if isinstance(labels, list | tuple) else [labels]  # maybe names of columns
+    label = labels if several and all(isinstance(name, str) for name in several) else None
     labelled = labels is not None and label is None
     heads = list(inputs.columns)
     numbered = heads == list(range(len(heads)))
@@ -139,14 +140,6 @@ def read_inputs(
 def with_names(network: Network, data: DataSet) -> Network:
     """Return the network with input names: its own, or those of the columns of a table."""
     return with_input_names(network, None if data.columns is None else data.columns.input_names)
-
-
-def _names_columns(labels: Any) -> bool:
-    """Return whether labels are names of columns."""
-    if isinstance(labels, str):
-        return True
-    many = isinstance(labels, list | tuple) and bool(labels)
-    return many and all(isinstance(name, str) for name in labels)
 
 
 def _array(labels: Any) -> npt.NDArray[Any] | None:
