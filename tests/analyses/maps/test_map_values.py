@@ -328,7 +328,7 @@ def test_norms_of_all_patterns_are_those_of_each(seed: int, k: int, output_norm:
     size = problem.norm_of(sizes).value
     on = rng.random((7, 13)) < 0.5
     units = np.sort([rng.choice(13, k, replace=False) for _ in range(7)], axis=1)
-    values, errors = pieces.sizes.all_norms(on, units)
+    values, errors = pieces.all_norms(on, units)
     for number in range(1 << k):
         sides = with_sides(on, units, np.full(7, number))
         for own, value, error in zip(sides, values[:, number], errors[:, number], strict=True):

@@ -166,42 +166,100 @@ Measure = PatternNorms | Excess
 
 
 @dataclass(frozen=True, eq=False)
-class PatternSizes:
-    """Evaluates a measure of patterns' Jacobians, with bounds of its rounding errors.
+class Pieces:
+    """A piecewise-linear problem whose cells are to be bounded.
+
+    It evaluates the measure of patterns' Jacobians, with bounds of its rounding errors.
 
     Attributes
     ----------
     measure : Measure
+        The measure of patterns' Jacobians that is bounded.
     """
 
     measure: Measure
+
+    @property
+    def problem(self) -> LipschitzProblem:
+        """The problem over a box that contains all cells, without frozen inputs."""
+        return self.measure.problem
+
+    @property
+    def network(self) -> Network:
+        """The network."""
+        return self.problem.network
+
+    @property
+    def tangent(self) -> Network:
+        """The network, with the problem's directions as inputs."""
+        return self.problem.tangent_network
 
     @property
     def targets(self) -> Targets:
         """Functionals and directions."""
         return self.measure.targets
 
-    @property
-    def network(self) -> Network:
-        """The network, with the problem's directions as inputs."""
-        return self.measure.problem.tangent_network
+    @cached_property
+    def open(self) -> PhaseBatch:
+        """Phases (N,) with all kinked units open."""
+        return flat(open_phases(self.network))
+
+    @cached_property
+    def together(self) -> int:
+        """Number of boxes that are bounded at a time."""
+        each = box_bytes(self.problem)
+        return int(np.clip(SLICE_BYTES // each, 1, BUNDLE))
+
+    @cached_property
+    def most_open(self) -> int:
+        """Most unstable units for which all patterns of a box are enumerated and kept in memory."""
+        rows = len(self.targets.functionals)
+        work = rows * sum(layer.weight.size for layer in self.network.layers)
+        share = max(PATTERN_WORK // max(work, 1), 1)
+        return min(share, BATCH // (8 * self.together)).bit_length() - 1
+
+    @cached_property
+    def errors(self) -> FloatArray:
+        """Bounds of the errors of pre-activations (N,) at any point of the box, with a margin.
+
+        A pre-activation at a point, and its affine form under any pattern, are sums of products
+        along paths, with errors of gamma times the sums of the absolute products.  Four times that
+        also covers sums over the forms (`inside`).
+        """
+        domain = self.problem.domain
+        reach = np.maximum(np.abs(domain.lower), np.abs(domain.upper))
+        sizes = np.concatenate([np.zeros(0), *term_sizes(self.network.hidden, reach)])
+        return np.maximum(4.0 * gamma(self.terms) * sizes, np.finfo(np.float64).tiny)
+
+    def preactivations(self, points: FloatArray) -> FloatArray:
+        """Compute pre-activations (..., N) at points (..., d)."""
+        return np.concatenate(self.network.preactivations(points), axis=-1)
+
+    def forms(self, on: BoolArray, units: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Pre-activations ``A x + b`` of units (n, k) under patterns (n, N): (n, k, d), (n, k)."""
+        hidden = self.network.hidden
+        start = FloatSignal.inputs(self.network.input_dim)
+        signals = carry(start, hidden, decided(hidden, sides_of(self.network, on)))
+        found = [
+            np.broadcast_to(np.asarray(z.matrix), (len(on), layer.units, start.width))
+            for layer, z in zip(hidden, signals, strict=True)
+        ]
+        every = np.concatenate(found, axis=1)
+        picked = np.take_along_axis(every, units[:, :, None], axis=1)
+        return picked[:, :, :-1], picked[:, :, -1]
 
     @cached_property
     def terms(self) -> int:
         """Total length of all sums from the inputs to an output, and back."""
-        sizes = self.measure.problem.network.sizes
+        sizes = self.network.sizes
         return 2 * (sum(sizes) + 4 * len(sizes)) + sum(self.targets.functionals.shape)
-
-    def relaxed(self, phases: PhaseBatch) -> FloatArray:
-        """Bound the norms (n,) of all patterns in `phases` (n, N) from above."""
-        return self.measure.relaxed(phases, self.terms)
 
     def norms(self, on: BoolArray) -> tuple[FloatArray, FloatArray]:
         """Compute norms (n,) of full patterns (n, N), and bounds of their errors."""
         values = np.empty(len(on))
         for part in self.chunks(len(on), 1):
-            sides = sides_of(self.network, on[part])
-            rows = jacobian_rows(self.network, sides, self.targets.functionals)
+            sides = sides_of(self.tangent, on[part])
+            rows = jacobian_rows(self.tangent, sides, self.targets.functionals)
             values[part] = self.measure.sizes(rows)
         return values, self._errors(values, lambda weak: on[weak])
 
@@ -213,7 +271,7 @@ class PatternSizes:
         """
         count, k = units.shape
         values = np.empty((count, 1 << k))
-        ends = np.cumsum([0, *(layer.units for layer in self.network.hidden)])
+        ends = np.cumsum([0, *(layer.units for layer in self.tangent.hidden)])
         places = np.searchsorted(ends, units, side="right") - 1
         shares = (places[:, :, None] == np.arange(len(ends) - 1)).sum(axis=1)
         kinds, kind = np.unique(shares, axis=0, return_inverse=True)
@@ -237,8 +295,8 @@ class PatternSizes:
 
         It goes backwards layer by layer, so patterns of later layers share their products.
         """
-        hidden = self.network.hidden
-        rows = np.asarray(self.targets.functionals @ self.network.head.dense_weight)
+        hidden = self.tangent.hidden
+        rows = np.asarray(self.targets.functionals @ self.tangent.head.dense_weight)
         g = np.broadcast_to(rows, (len(on), 1, *rows.shape))
         last = units.shape[1]
         for layer, few, end in zip(reversed(hidden), shared[::-1], ends[:0:-1], strict=True):
@@ -264,14 +322,14 @@ class PatternSizes:
         errors = np.full(len(values), self._largest)
         weak = np.flatnonzero(self.measure.weak(values, errors))
         for part in self.chunks(weak.size, 1):
-            errors[weak[part]] = self._errors_of(sides_of(self.network, on(weak[part])))
+            errors[weak[part]] = self._errors_of(sides_of(self.tangent, on(weak[part])))
         return errors
 
     @cached_property
     def _largest(self) -> float:
         """Bound of the error of any pattern's norm."""
         # it grows with the slopes, so the steeper one of each unit gives the largest
-        steeper = [np.abs(layer.right) >= np.abs(layer.left) for layer in self.network.hidden]
+        steeper = [np.abs(layer.right) >= np.abs(layer.left) for layer in self.tangent.hidden]
         return float(self._errors_of([side[None] for side in steeper])[0])
 
     def _errors_of(self, sides: Sequence[BoolArray]) -> FloatArray:
@@ -284,91 +342,14 @@ class PatternSizes:
         """The network with absolute values of weights and slopes."""
         return Network(
             Layer(layer.sizes, np.abs(layer.bias), np.abs(layer.left), np.abs(layer.right))
-            for layer in self.network.layers
+            for layer in self.tangent.layers
         )
 
     def chunks(self, count: int, each: int) -> Iterator[slice]:
         """Divide `count` items with `each` patterns into slices whose arrays fit into the cache."""
-        widest = max(self.network.sizes) * len(self.targets.functionals)
+        widest = max(self.tangent.sizes) * len(self.targets.functionals)
         step = max(1, CACHED // 8 // (widest * each))
         return (slice(at, at + step) for at in range(0, count, step))
-
-
-@dataclass(frozen=True, eq=False)
-class Pieces:
-    """A piecewise-linear problem whose cells are to be bounded.
-
-    Attributes
-    ----------
-    measure : Measure
-        The measure of patterns' Jacobians that is bounded.
-    """
-
-    measure: Measure
-
-    @property
-    def problem(self) -> LipschitzProblem:
-        """The problem over a box that contains all cells, without frozen inputs."""
-        return self.measure.problem
-
-    @property
-    def network(self) -> Network:
-        """The network."""
-        return self.problem.network
-
-    @cached_property
-    def sizes(self) -> PatternSizes:
-        """Evaluates the measure for patterns."""
-        return PatternSizes(self.measure)
-
-    @cached_property
-    def open(self) -> PhaseBatch:
-        """Phases (N,) with all kinked units open."""
-        return flat(open_phases(self.network))
-
-    @cached_property
-    def together(self) -> int:
-        """Number of boxes that are bounded at a time."""
-        each = box_bytes(self.problem)
-        return int(np.clip(SLICE_BYTES // each, 1, BUNDLE))
-
-    @cached_property
-    def most_open(self) -> int:
-        """Most unstable units for which all patterns of a box are enumerated and kept in memory."""
-        rows = len(self.measure.targets.functionals)
-        work = rows * sum(layer.weight.size for layer in self.network.layers)
-        share = max(PATTERN_WORK // max(work, 1), 1)
-        return min(share, BATCH // (8 * self.together)).bit_length() - 1
-
-    @cached_property
-    def errors(self) -> FloatArray:
-        """Bounds of the errors of pre-activations (N,) at any point of the box, with a margin.
-
-        A pre-activation at a point, and its affine form under any pattern, are sums of products
-        along paths, with errors of gamma times the sums of the absolute products.  Four times that
-        also covers sums over the forms (`inside`).
-        """
-        domain = self.problem.domain
-        reach = np.maximum(np.abs(domain.lower), np.abs(domain.upper))
-        sizes = np.concatenate([np.zeros(0), *term_sizes(self.network.hidden, reach)])
-        return np.maximum(4.0 * gamma(self.sizes.terms) * sizes, np.finfo(np.float64).tiny)
-
-    def preactivations(self, points: FloatArray) -> FloatArray:
-        """Compute pre-activations (..., N) at points (..., d)."""
-        return np.concatenate(self.network.preactivations(points), axis=-1)
-
-    def forms(self, on: BoolArray, units: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Pre-activations ``A x + b`` of units (n, k) under patterns (n, N): (n, k, d), (n, k)."""
-        hidden = self.network.hidden
-        start = FloatSignal.inputs(self.network.input_dim)
-        signals = carry(start, hidden, decided(hidden, sides_of(self.network, on)))
-        found = [
-            np.broadcast_to(np.asarray(z.matrix), (len(on), layer.units, start.width))
-            for layer, z in zip(hidden, signals, strict=True)
-        ]
-        every = np.concatenate(found, axis=1)
-        picked = np.take_along_axis(every, units[:, :, None], axis=1)
-        return picked[:, :, :-1], picked[:, :, -1]
 
 
 def sides_of(network: Network, on: BoolArray) -> list[BoolArray]:

@@ -242,12 +242,12 @@ def _joined(parts: Sequence[CellParts]) -> CellParts:
 
 def _sampled(pieces: Pieces, cells: Narrowing, parts: CellParts) -> CellParts:
     """Bound boxes with many unstable units by relaxation, and from below at some points."""
-    bounds = np.minimum(parts.bounds, pieces.sizes.relaxed(parts.phases))
+    bounds = np.minimum(parts.bounds, pieces.measure.relaxed(parts.phases, pieces.terms))
     parts = _still(cells, parts._replace(bounds=bounds))
     points, z, strict = _points(pieces, parts)
     on = np.where((parts.phases == OPEN)[:, None], z > 0, (parts.phases == RIGHT)[:, None])
     owner, place = np.nonzero(strict)
-    values, errors = pieces.sizes.norms(on[owner, place])
+    values, errors = pieces.norms(on[owner, place])
     cells.attain(parts.cell[owner], values - errors, points[owner, place])
     return _still(cells, parts)
 
@@ -279,7 +279,7 @@ def _shares(count: int, d: int) -> FloatArray:
 def _enumerated(pieces: Pieces, cells: Narrowing, parts: CellParts, units: IntArray) -> CellParts:
     """Bound boxes with k unstable units (P, k) by enumerating all their patterns."""
     k, on = units.shape[1], parts.phases == RIGHT
-    values, errors = pieces.sizes.all_norms(on, units)
+    values, errors = pieces.all_norms(on, units)
     above, below = values + errors, values - errors
     parts = parts._replace(bounds=np.minimum(parts.bounds, above.max(axis=1)))
     if k == 0:
@@ -300,7 +300,7 @@ def _enumerated(pieces: Pieces, cells: Narrowing, parts: CellParts, units: IntAr
     test = (left > 0) & (left <= TESTS) & (points.shape[2] <= INPUTS)
     if test.any():
         owner, place = np.nonzero(matters & test[:, None])
-        for part in pieces.sizes.chunks(owner.size, 1 + points.shape[2]):
+        for part in pieces.chunks(owner.size, 1 + points.shape[2]):
             own, number = owner[part], place[part]
             sides = with_sides(on[own], units[own], number)
             some = parts.take(own)
