@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -96,15 +97,9 @@ def prove_constant(
     """
     from lipyomo.proofs import write_proof
 
-    with live_line(arguments.quiet) as tracker:
-
-        def report(cases: int) -> None:
-            said = f"{cases} cases of the proof"
-            tracker.update(Progress(0.0, result.lower, result.upper, message=said))
-
-        limit = arguments.time_limit
-        path = arguments.proof
-        written = write_proof(path, problem, result, onnx, stop, report, certify, limit)
+    with _cases_shown(arguments, result.lower, result.upper) as report:
+        case = arguments.proof, problem, result, onnx, stop, report, certify
+        written = write_proof(*case, arguments.time_limit)
     count = _cases(written.cases)
     cut_short = False
     if written.upper is None:
@@ -132,22 +127,28 @@ def prove_values(
     """Write the proof of ranges in the same way; see `lipyomo.proofs.write_value_proof`."""
     from lipyomo.proofs import write_value_proof
 
-    with live_line(arguments.quiet) as tracker:
-
-        def report(cases: int) -> None:
-            said = f"{cases} cases of the proof"
-            tracker.update(Progress(0.0, -math.inf, math.inf, message=said))
-
-        limit = arguments.time_limit
-        path = arguments.proof
-        written = write_value_proof(
-            path, network, domain, found, rows, shell, ends, stop, report, limit
-        )
+    with _cases_shown(arguments, -math.inf, math.inf) as report:
+        case = arguments.proof, network, domain, found, rows, shell, ends, stop, report
+        written = write_value_proof(*case, arguments.time_limit)
     proved = written.upper is not None
     said = "the largest value" if ends == "high" else "both ends"
     said = f"{said}, {_cases(written.cases)}" if proved else "what is attained only"
     _report_end(said, not proved, written.basis, arguments, stop)
     return proved
+
+
+@contextmanager
+def _cases_shown(
+    arguments: argparse.Namespace, lower: float, upper: float
+) -> Iterator[Callable[[int], None]]:
+    """Return a function that shows the number of cases of a proof, in a live line."""
+    with live_line(arguments.quiet) as tracker:
+
+        def report(cases: int) -> None:
+            said = f"{cases} cases of the proof"
+            tracker.update(Progress(0.0, lower, upper, message=said))
+
+        yield report
 
 
 def check_provable(networks: Sequence[Network]) -> None:
