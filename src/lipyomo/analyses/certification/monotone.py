@@ -269,12 +269,9 @@ class MonotoneTask(RowTask[Job, MonotoneRow]):
         self._values = (
             None if self.onnx is None else RuntimeValues(self.onnx, self.network.input_dim)
         )
-        for name in ("increasing", "decreasing"):
-            instance(getattr(self, name), Iterable, name, LipyomoError, "the numbers of inputs")
-        d = self.network.input_dim
-        names = self.network.input_names
+        d, names = self.network.input_dim, self.network.input_names
         up, down = (
-            list(by_name(self._entries(name), names, what=name))
+            list(by_name(_named(getattr(self, name), name), names, what=name))
             for name in ("increasing", "decreasing")
         )
         if not up and not down:
@@ -293,11 +290,6 @@ class MonotoneTask(RowTask[Job, MonotoneRow]):
         self.signs = {**dict.fromkeys(up, 1), **dict.fromkeys(down, -1)}
         self._half, self._box = np.broadcast_to(half, d), clip_box(self.clip, d)
         self._size: tuple[int, float | None] = (-1, None)  # of the slopes of the last row
-
-    def _entries(self, name: str) -> list[int | str]:
-        """Return inputs as they were given."""
-        given = getattr(self, name)
-        return [given] if isinstance(given, str) else list(given)
 
     def jobs(self, points: FloatArray) -> list[Job]:
         """Return jobs for each point and input."""
@@ -348,6 +340,12 @@ class MonotoneTask(RowTask[Job, MonotoneRow]):
             wrong_by=wrong,
             confirmed=confirmed,
         )
+
+
+def _named(inputs: Any, what: str) -> list[int | str]:
+    """Return inputs as they were given, one or several."""
+    instance(inputs, Iterable, what, LipyomoError, "the numbers of inputs")
+    return [inputs] if isinstance(inputs, str) else list(inputs)
 
 
 @dataclass(frozen=True)

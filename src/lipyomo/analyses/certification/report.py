@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -335,11 +334,16 @@ class RobustnessTask(RowTask[Job, RobustnessRow]):
     def decide(self, job: Job) -> RobustnessRow:
         """Decide one point."""
         index, x, label, radius = job
+        values, classifier = self._values, self.classifier
         check = None
-        if self._values is not None:
-            check = partial(runtime_class, self._values, self.classifier)
+        if values is not None:
+
+            def check(point: FloatArray) -> int:
+                """Return the class by onnxruntime."""
+                return classifier.class_of_outputs(values(point))
+
         settings = replace(self.settings, radius=radius)
-        return certify_point(self.classifier, x, label, settings, index, check)
+        return certify_point(classifier, x, label, settings, index, check)
 
 
 def _check_smooth(classifier: Classifier, settings: PointSettings) -> None:
@@ -353,8 +357,3 @@ def _check_smooth(classifier: Classifier, settings: PointSettings) -> None:
             if asked:
                 what += " with a solver" if by_solver else " in the metric of a dual ball"
             check_two_slopes(classifier.network, what, use_smooth_methods(), LipyomoError)
-
-
-def runtime_class(values: RuntimeValues, classifier: Classifier, point: FloatArray) -> int:
-    """Return the class by onnxruntime."""
-    return classifier.class_of_outputs(values(point))
