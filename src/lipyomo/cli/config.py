@@ -58,7 +58,8 @@ def expand(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[str]:
         if name in options:
             before += _words(path, key, name, options[name], value)
         elif any(action.dest == key for action in places):
-            placed[key] = _texts(path, key, value)
+            given = value if isinstance(value, list) else [value]
+            placed[key] = [_text(path, key, item) for item in given]
         else:
             if name == OPTION[2:]:
                 raise ConfigError(
@@ -80,14 +81,10 @@ def _words(path: str, key: str, name: str, action: argparse.Action, value: Any) 
         return [f"--{name}"] if value else []
     if isinstance(value, dict):
         return [f"--{name}={inner}={_text(path, key, item)}" for inner, item in value.items()]
-    texts = _texts(path, key, value)
+    texts = [_text(path, key, item) for item in (value if isinstance(value, list) else [value])]
     if isinstance(action, argparse._AppendAction):
         return [f"--{name}={text}" for text in texts]
     return [f"--{name}={','.join(texts)}"]
-
-
-def _texts(path: str, key: str, value: Any) -> list[str]:
-    return [_text(path, key, item) for item in (value if isinstance(value, list) else [value])]
 
 
 def _text(path: str, key: str, value: Any) -> str:
