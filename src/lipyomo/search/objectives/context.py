@@ -60,7 +60,8 @@ class ValueQuestion:
     @property
     def is_quick(self) -> bool:
         """Whether the root is bounded in full even if the time is up."""
-        return self.params.quick >= back_substitution_seconds(self.network)
+        weights = np.cumsum([dense_entries(layer.weight) for layer in self.network.layers])
+        return self.params.quick >= seconds_of(4.0 * float(weights @ self.network.sizes[1:]))
 
     def values(self, points: FloatArray) -> FloatArray:
         """Evaluate the values at points (n, d), in floating point."""
@@ -107,12 +108,6 @@ class ValueQuestion:
 
         points, values = projected_ascents(self.domain, first, slopes, self.params.steps, clock)
         return self.challenged(best, points[values.argmax()])
-
-
-def back_substitution_seconds(network: Network) -> float:
-    """Predict the time of substituting the units of every layer back to the inputs."""
-    weights = np.cumsum([dense_entries(layer.weight) for layer in network.layers])
-    return seconds_of(4.0 * float(weights @ network.sizes[1:]))
 
 
 @dataclass(frozen=True, eq=False)

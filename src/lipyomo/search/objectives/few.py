@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
+from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.system.memory import CACHED
 from lipyomo.networks.network import Network
@@ -208,7 +208,10 @@ class FewPipeline(WithBoxes):
                 break
             some = boxes.take(slice(at, at + size))
             some, closed = self._above(some, best)
-            near = self._is_thin(some) | (some.unstable <= task.near)
+            at_axis = np.arange(len(some)), some.axis
+            middle, low, high = some.middle[at_axis], some.low[at_axis], some.high[at_axis]
+            near = (some.unstable <= task.near) | ~((middle > low) & (middle < high))
+            near |= thin_boxes(some, self._question.domain, self._params.least_width)
             first = np.flatnonzero(near)[: max(most, 0)]
             most -= len(first)
             counters = Counter({NODES: len(some) - int(near.sum()) + len(first)})
@@ -235,32 +238,22 @@ class FewPipeline(WithBoxes):
         low = boxes.bounds <= self._objective.cutoff(best.value)
         return boxes.take(~low), float(boxes.bounds[low].max(initial=-math.inf))
 
-    def _is_thin(self, boxes: ValueBoxes) -> BoolArray:
-        """Return which boxes (N,) are too thin for bisection."""
-        at, domain = (np.arange(len(boxes)), boxes.axis), self._objective.question.domain
-        splits = (boxes.middle[at] > boxes.low[at]) & (boxes.middle[at] < boxes.high[at])
-        return thin_boxes(boxes, domain, self._params.least_width) | ~splits
-
     def _parts(self, boxes: ValueBoxes, best: Incumbent) -> tuple[ValueBoxes, Incumbent]:
         """Bisect and bound boxes; also return a better incumbent if one is found."""
         found, _ = halves(boxes, boxes.axis)
         if not len(found):
             return found, best
-        best = self._evaluated(found, best)
+        question = self._objective.question  # middles, and corners uphill
+        points = question.domain.drawn_in(found.middle)
+        uphill = np.sign(question.gradients(points))
+        corners = np.clip(points + uphill * (found.high - found.low), found.low, found.high)
+        points = np.concatenate([points, question.domain.drawn_in(corners)])
+        best = self._objective.challenged(best, points[question.values(points).argmax()])
         context = self._objective.at(best.value)
         widest = max(layer.units for layer in context.layers)
         size = max(1, CACHED // widest**2)
         parts = [found.take(slice(at, at + size)) for at in range(0, len(found), size)]
         return joined([bounded_values(context, part)[0] for part in parts]), best
-
-    def _evaluated(self, boxes: ValueBoxes, best: Incumbent) -> Incumbent:
-        """Return the better of an incumbent and points of boxes: middles, and corners uphill."""
-        question = self._objective.question
-        points = question.domain.drawn_in(boxes.middle)
-        uphill = np.sign(question.gradients(points))
-        corners = np.clip(points + uphill * (boxes.high - boxes.low), boxes.low, boxes.high)
-        points = np.concatenate([points, question.domain.drawn_in(corners)])
-        return self._objective.challenged(best, points[question.values(points).argmax()])
 
     def adopt(self, outcome: Outcome[Any]) -> Outcome[Any]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
