@@ -73,8 +73,7 @@ class CurvedSystem:
     """
 
     def __init__(self, program: QuadraticProgram, layers: Sequence[CurveNodes]) -> None:
-        self._extension, self._count = program.extension, program.variables
-        self._curves = layers
+        self._program, self._curves = program, layers
         first, second, self._sums = _single_products(program)
         rows = self._sums.shape[0]
         self._ball, at = rows, rows + 1
@@ -125,7 +124,7 @@ class CurvedSystem:
 
     def combine(self, v: FloatArray) -> FloatArray:
         """See `ConicProgram`."""
-        n, Z = self._count, self._extension
+        n, Z = self._program.variables, self._program.extension
         terms = np.concatenate([self._sums.T @ v[: self._ball], -v[self._ball + 1 : self._inner]])
         wide = np.zeros((n + len(Z), n + len(Z)))
         for part in (slice(0, self._own), slice(self._own, None)):  # no product twice in either
@@ -138,7 +137,7 @@ class CurvedSystem:
 
     def traces(self, matrix: FloatArray) -> FloatArray:
         """See `ConicProgram`."""
-        lifted = self._lifted(0.5 * (matrix + matrix.T))
+        lifted = self._program.lift(0.5 * (matrix + matrix.T))
         terms = lifted[self._first, self._second]
         ball = float(self._mask @ matrix[self._sphere, self._sphere])
         constants = np.zeros(len(self.costs) - self._inner)
@@ -194,7 +193,7 @@ class CurvedSystem:
 
     def _schur(self, X: FloatArray, P: FloatArray) -> FloatArray:
         """Return M without the part of the slacks; only its lower triangle is meaningful."""
-        XL, PL, own = self._lifted(X), self._lifted(P), self._own
+        XL, PL, own = self._program.lift(X), self._program.lift(P), self._own
         H = self._of_products(XL, PL)
         ball, inner = self._ball, self._inner
         M = np.empty((inner, inner))
@@ -225,16 +224,6 @@ class CurvedSystem:
                 part += term
             np.multiply(part, 0.25, out=H[start:end, :end])
         return H
-
-    def _lifted(self, matrix: FloatArray) -> FloatArray:
-        """Return ``F M F'`` for ``F = [I; extension]``."""
-        n, Z = self._count, self._extension
-        found = np.empty((n + len(Z), n + len(Z)))
-        found[:n, :n] = matrix
-        found[n:, :n] = Z @ matrix
-        found[:n, n:] = found[n:, :n].T
-        found[n:, n:] = found[n:, :n] @ Z.T
-        return found
 
     def _forms(self) -> zip[tuple[CurveNodes, IntArray, IntArray]]:
         """Iterate over layers with the positions of their entries and their constants in v."""
