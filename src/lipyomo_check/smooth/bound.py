@@ -41,6 +41,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from lipyomo_check.errors import ProofError
 from lipyomo_check.parts import TOGETHER, Domain
 from lipyomo_check.reading import MOST_NUMBERS
 from lipyomo_check.smooth import squares
@@ -51,7 +52,6 @@ from lipyomo_check.smooth.boxes import Ball, Boxes, Ends, Rows, middles
 from lipyomo_check.smooth.common import common_of
 from lipyomo_check.smooth.elementary import Array
 from lipyomo_check.smooth.factors import Scope
-from lipyomo_check.smooth.growth import growth_of, within_reach
 from lipyomo_check.smooth.halfspaces import (
     UNDERFLOW,
     Above,
@@ -68,6 +68,9 @@ from lipyomo_check.smooth.objective import Objective
 from lipyomo_check.smooth.planes import Planes
 from lipyomo_check.smooth.two_lines import TwoLines, ends_by_lines
 from lipyomo_check.smooth.whole import Sum, sums_of
+
+MOST_GROWTH = 1e60
+"""The largest product of all layers' norms (with biases and slopes)."""
 
 
 class Chain:
@@ -149,7 +152,7 @@ class Chain:
         widest = max(*head.shape, *(n for shape in widths for n in shape))
         self.gamma = (widest + 16) * (len(levels) + 2) * 2.0**-51
         self.objective = Objective(self.levels, head, offset, self.gamma)
-        self._growth = growth_of(self.levels, head, largest, offset)
+        self._growth = _growth_of(self.levels, head, largest, offset)
         self.grows = any(self._grows)
         kinked = any(group.kind.kinked for level in levels for group in level.groups)
         self.by_lines = two_lines and kinked and all(level.products is None for level in levels)
@@ -267,7 +270,7 @@ class Chain:
         found = self.objective.above(functionals, layers, rows, x, v, chosen)
         upper = found.upper
         if known is None:
-            upper = within_reach(upper, layers, self._grows, self._growth)
+            upper = _within_reach(upper, layers, self._grows, self._growth)
         above = by_phases(self.broken, Above(upper, found.x, given=given), rows, x[1], boxes)
         if self.domain is not None:
             above = confined(self.domain, above, *x)
@@ -277,7 +280,7 @@ class Chain:
         for layer in layers:
             upper = np.where((layer.low > layer.high).any(axis=1), -np.inf, upper)
         if known is None:
-            upper = within_reach(upper, layers, self._grows, self._growth)
+            upper = _within_reach(upper, layers, self._grows, self._growth)
         return Bounded(
             upper, above.x, found.v, above.multiples, found.planes, tuple(layers), tuple(rows)
         )
@@ -300,3 +303,48 @@ def _first_rows(level: Level, z: Ends, u: Ends) -> tuple[Rows, Rows]:
         np.broadcast_to(rows, (len(z[0]), *rows.shape)) for rows in (level.weight, level.tangents)
     )
     return Rows(weight, None, *z), Rows(np.broadcast_to(0.0, weight.shape), along, *u)
+
+
+def _growth_of(levels: Sequence[Level], head: Array, largest: float, offset: Array | None) -> float:
+    """Return the product of all layers' norms, for inputs up to `largest` in size.
+
+    Raises
+    ------
+    ProofError
+        If it is too large.
+    """
+    growth = 1.0 + largest
+    for level in levels:
+        steepest = max([1.0, *(sum(group.kind.scale) for group in level.groups)])
+        sums = [sizes.sum(axis=1) for sizes in (level.sizes, level.tangent_sizes)]
+        size = float(np.maximum(*sums).max(initial=0.0))
+        growth *= steepest * (1.0 + size + float(np.abs(level.bias).max(initial=0.0)))
+    growth *= 1.0 + float(np.abs(head).sum())
+    growth += 0.0 if offset is None else float(np.abs(offset).sum())
+    if not growth < MOST_GROWTH:
+        raise ProofError("the network's numbers are too large for a proof in float64")
+    return growth
+
+
+def _within_reach(
+    upper: Array, layers: Sequence[Relaxed], grows: Sequence[bool], growth: float
+) -> Array:
+    """Return bounds, infinite where products or units without bounds make numbers too large.
+
+    Nor is there a bound where a unit may not be smooth: its slopes are not finite then.
+    """
+    if not any(grows):
+        return upper
+    size = np.full(len(upper), growth)
+    for layer, unbounded in zip(layers, grows, strict=True):
+        parts = [layer.low, layer.high, layer.m, layer.m_reach, layer.d, layer.d_reach]
+        parts += [layer.line[0], layer.line[1]]
+        if layer.change is not None:
+            parts += [layer.change.tilt, layer.change.middle]
+        if unbounded:
+            largest = np.max([np.abs(part).max(axis=1, initial=0.0) for part in parts], axis=0)
+            size = size * (2.0 + largest) ** 2
+        else:
+            finite = np.all([np.isfinite(part).all(axis=1) for part in parts], axis=0)
+            size = np.where(finite, size, np.inf)
+    return np.where(size < MOST_GROWTH, upper, np.inf)

@@ -17,6 +17,7 @@ Sums have at most as many terms as a layer has branches, which `bound` counts in
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -100,52 +101,6 @@ class Together(NamedTuple):
         return (one * of_z + two * of_r, widths[0]), (one * of_u, widths[1])
 
 
-class Planes(NamedTuple):
-    """Planes of groups.
-
-    Numbers of members' other rows (N, p), and of rows in common (N, G), come in pairs; `most` and
-    `size` are of groups.
-    """
-
-    slopes: tuple[Array, Array]
-    rates: tuple[Array, Array]
-    most: Array
-    size: Array
-    gaps: tuple[Array, Array]
-    tangent_gaps: tuple[Array, Array]
-
-    def instead(self, single: Above, common: Common, less: Bools) -> Above:
-        """Return planes of all products; those of groups replace members' where they are lower."""
-        some, which = common.products, less[:, common.group]
-        first = np.zeros(some.size)
-        first[common.first] = 1.0
-        others, rows = common.branches(single.most.shape[1])
-
-        def of_rows(groups: Array) -> Array:
-            return groups[:, common.group] * first
-
-        def members(usual: Array, own: tuple[Array, Array]) -> Array:
-            into = usual.copy()
-            into[:, others] = np.where(which, own[0], usual[:, others])
-            into[:, rows] = np.where(which, of_rows(own[1]), usual[:, rows])
-            return into
-
-        def outputs(usual: Array, groups: Array) -> Array:
-            into = usual.copy()
-            into[:, some] = np.where(which, of_rows(groups), usual[:, some])
-            return into
-
-        return Above(
-            members(single.slopes, self.slopes),
-            members(single.rates, self.rates),
-            outputs(single.most, self.most),
-            outputs(single.size, self.size),
-            members(single.gaps, self.gaps),
-            members(single.tangent_gaps, self.tangent_gaps),
-            single.points,
-        )
-
-
 def together(
     known: Together,
     single: Above,
@@ -208,8 +163,40 @@ def together(
     gaps = known.gaps((a, b), (widths[0] / 2.0, widths[1] / 2.0))
     height = common.sums(slopes[0] * z + rates[0] * u) + f * r + F * turn + most
     less = height < _height(common, single, point) if chosen is None else chosen[:, 4] > 0.0
-    planes = Planes(slopes, rates, most, size, *gaps)
-    return planes.instead(single, common, less), np.stack([f, g, F, G, 1.0 * less], axis=1)
+    members, outputs = partial(_members, common, less), partial(_outputs, common, less)
+    planes = Above(
+        members(single.slopes, slopes),
+        members(single.rates, rates),
+        outputs(single.most, most),
+        outputs(single.size, size),
+        members(single.gaps, gaps[0]),
+        members(single.tangent_gaps, gaps[1]),
+        single.points,
+    )
+    return planes, np.stack([f, g, F, G, 1.0 * less], axis=1)
+
+
+def _members(common: Common, less: Bools, usual: Array, own: tuple[Array, Array]) -> Array:
+    """Replace numbers of branches: of members' other rows (N, p), and of rows in common (N, G)."""
+    others, rows = common.branches(usual.shape[1] // 2)
+    into, which = usual.copy(), less[:, common.group]
+    into[:, others] = np.where(which, own[0], usual[:, others])
+    into[:, rows] = np.where(which, _of_first(common, own[1]), usual[:, rows])
+    return into
+
+
+def _outputs(common: Common, less: Bools, usual: Array, own: Array) -> Array:
+    """Replace numbers of outputs by those of groups (N, G)."""
+    into, some = usual.copy(), common.products
+    into[:, some] = np.where(less[:, common.group], _of_first(common, own), usual[:, some])
+    return into
+
+
+def _of_first(common: Common, own: Array) -> Array:
+    """Return numbers of groups for their first members, and zeros for the others."""
+    first = np.zeros(common.products.size)
+    first[common.first] = 1.0
+    return own[:, common.group] * first
 
 
 def _height(common: Common, single: Above, point: Point) -> Array:
