@@ -101,7 +101,7 @@ class Method:
             return _refuses_directions(problem)
         if problem.norm not in self.input_norms:
             return f"it has no input norm {problem.norm}, only {', '.join(self.input_norms)}"
-        kind = norm_kind(problem)
+        kind = "scalar" if problem.is_scalar else problem.output_norm.kind
         if kind not in self.output_norms:
             return f"it has no output norm {kind}, only {', '.join(self.output_norms)}"
         if not self.unbounded and not problem.domain.is_bounded:
@@ -133,11 +133,6 @@ def _refuses_directions(problem: LipschitzProblem) -> str:
 def unit_kind(problem: LipschitzProblem) -> str:
     """Return the kind of a network's units, as in `Method.directions`."""
     return "smooth" if problem.network.smooth else "two-slope"
-
-
-def norm_kind(problem: LipschitzProblem) -> str:
-    """Return the kind of a problem's output norm, as in `Method.output_norms`."""
-    return "scalar" if problem.is_scalar else problem.output_norm.kind
 
 
 _METHODS: dict[str, Method] = {}

@@ -36,7 +36,6 @@ from lipyomo.search.spaces.joint.trial import (
     LATER,
     Race,
     Trial,
-    best_sampled,
     by_boxes,
     soon_closed,
     tried,
@@ -44,6 +43,7 @@ from lipyomo.search.spaces.joint.trial import (
 from lipyomo.search.spaces.phases.context import PhaseQuestion
 from lipyomo.search.spaces.phases.node import PhaseNode
 from lipyomo.search.spaces.phases.pipeline import PhasePipeline
+from lipyomo.search.spaces.phases.points import Points
 
 FIRST_IMPROVEMENT, IMPROVEMENT_SHARE = 4.0, 0.5
 """The effort of the first search for points once boxes are bisected, as the engine counts it, and
@@ -108,8 +108,10 @@ class JointPipeline(WithBoxes):
                 return Root(ended)
         proved = whole
         found: Root[Any] | None = None
-        seen = best_sampled(self._context, beside.context)
-        hopeless = params.hopeless * self.cutoff(seen)
+        rng = np.random.default_rng(0)
+        seen = Points(beside.context, rng)
+        seen.enter(beside.context.domain.sample(rng, params.few))
+        hopeless = params.hopeless * self.cutoff(seen.best.value)
         if params.compared and whole <= hopeless and not on_box:
             return cast("Root[BoxesOrNode]", beside.root(clock, on_progress))
         if self._is_short:

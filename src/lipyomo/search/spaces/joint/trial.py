@@ -72,14 +72,6 @@ class Trial(NamedTuple):
         return Outcome(children, closed=self.closed, best=self.best)
 
 
-def best_sampled(context: JointContext, space: PhaseContext) -> float:
-    """Return the largest norm at a few random points."""
-    rng = np.random.default_rng(0)
-    points = Points(space, rng)
-    points.enter(space.domain.sample(rng, context.params.few))
-    return points.best.value
-
-
 def tried(
     context: JointContext,
     space: PhaseContext,

@@ -61,7 +61,8 @@ def coupled_bounds(
     """
     problem, bounds = context.question.problem, bounds.copy()
     hidden = problem.network.hidden
-    if not (hidden and problem.domain.is_box and all(map(_curved, hidden))):
+    smooth = all(sum(curve.units.size for curve in v.curves) == v.units for v in hidden)
+    if not (hidden and problem.domain.is_box and smooth):
         return bounds
     if problem.directions is not None or not _fits(hidden, clock):
         return bounds
@@ -97,11 +98,6 @@ def _fits(hidden: Sequence[Layer], clock: Clock) -> bool:
     """Return whether there is time for a program; with a step of a second it takes < 100 MB."""
     step = predicted_seconds(*CurvedModel.size([layer.units for layer in hidden]))
     return step <= LONGEST and clock.fits(STEPS * step)
-
-
-def _curved(layer: Layer) -> bool:
-    """Return whether all units are smooth."""
-    return sum(curve.units.size for curve in layer.curves) == layer.units
 
 
 def _layer(layer: Layer, known: Relaxed) -> CurvedLayer:
