@@ -46,8 +46,10 @@ def _layer(record: Any, edition: Edition | None) -> Layer:
     curves = _curves(record.get("curves", []), units)
     if curves and edition is None:
         raise ProofError("a proof of this format is about two-slope units only")
-    for k in have_no_slopes(curves):
-        left[k], right[k] = -INFINITE, INFINITE
+    for name, own in curves:
+        if name in UNBOUNDED or name.startswith("pow("):  # what a file says of these is ignored
+            for k in own:
+                left[k], right[k] = -INFINITE, INFINITE
     products = record.get("products", [])
     if products and edition is not Edition.PRODUCTS:
         raise ProofError("a proof of this format is not about products")
@@ -166,11 +168,6 @@ UNBOUNDED = {SQUARE, "sqrt", "rsqrt", "reciprocal", "exp", "log"}
 """Names of units whose slopes have no bounds; powers, ``pow(3.0)`` and the like, are more."""
 
 Curves = list[tuple[str, list[int]]]
-
-
-def have_no_slopes(curves: Curves) -> list[int]:
-    """Return units whose slopes have no bounds: what a file says of these does not matter."""
-    return [k for name, own in curves if name in UNBOUNDED or name.startswith("pow(") for k in own]
 
 
 def read_pairs(record: Any, curves: Curves, units: int) -> Pairs:

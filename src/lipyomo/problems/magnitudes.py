@@ -120,13 +120,9 @@ def overflow_is_meant(network: Network, domain: Domain) -> AbstractContextManage
 
 def layer_ends(layer: Layer) -> tuple[float, float]:
     """Return the largest and the smallest nonzero absolute value of a layer's numbers."""
-    numbers = (_entries(layer), layer.bias, layer.left, layer.right)
+    numbers = (_numbers(layer.weight), layer.bias, layer.left, layer.right)
     ends = [_ends(part) for part in numbers]
     return max(high for high, _ in ends), min(low for _, low in ends)
-
-
-def _entries(layer: Layer) -> FloatArray:
-    return _numbers(layer.weight)
 
 
 def _numbers(matrix: Matrix) -> FloatArray:
@@ -161,4 +157,4 @@ def _slope_drop(layer: Layer) -> float:
     if layer.curves:
         return -math.inf
     slopes = min(_ends(layer.left)[1], _ends(layer.right)[1])
-    return math.log10(_ends(_entries(layer))[1]) + math.log10(slopes)
+    return math.log10(_ends(_numbers(layer.weight))[1]) + math.log10(slopes)

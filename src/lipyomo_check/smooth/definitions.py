@@ -97,10 +97,6 @@ def _elu(x: arb_series, right: Sides, alpha: arb) -> arb_series:
     return x if right[0] else (x.exp() - 1) * alpha
 
 
-def _celu(x: arb_series, right: Sides, alpha: arb) -> arb_series:
-    return x if right[0] else ((x / alpha).exp() - 1) * alpha
-
-
 def _hard_swish(x: arb_series, right: Sides) -> arb_series:
     if all(right):
         return x
@@ -141,6 +137,6 @@ _FUNCTIONS: dict[str, Callable[..., arb_series]] = {
     "exp": lambda x, right: x.exp(),
     "log": lambda x, right: x.log(),
     "elu": _elu,
-    "celu": _celu,
+    "celu": lambda x, right, alpha: x if right[0] else ((x / alpha).exp() - 1) * alpha,
     "selu": lambda x, right, alpha, gamma: (x if right[0] else (x.exp() - 1) * alpha) * gamma,
 }
