@@ -113,7 +113,8 @@ def _difference(sign: float, out: Any, slope: float, z: Any) -> tuple[list[float
 def tie_sides(block: Any, units: OpenUnits) -> None:
     """Add ``z = p - n`` and ``y = right p - left n`` with p = side[k, 1] and n = side[k, 0]."""
     keys = [(k, side) for k in units.keys for side in (0, 1)]
-    add_variables(block, "side", keys, np.zeros(len(keys)), np.full(len(keys), np.inf))
+    tops = np.stack([-units.lower, units.upper], axis=1)[units.keys]
+    add_variables(block, "side", keys, np.zeros(len(keys)), np.maximum(tops, 0.0).reshape(-1))
     split, joined = Rows(block, "split", units.keys), Rows(block, "joined", units.keys)
     for k, out in zip(units.keys, units.y, strict=True):
         left, right = units.slopes(k)
