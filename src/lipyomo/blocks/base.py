@@ -338,7 +338,12 @@ def formulation_block(options: Any = None) -> Callable[[type], type]:
     def declare(data: Any) -> type:
         name = data.__name__.removesuffix("Data")
         write = data._formulate = vars(data)["build_formulation"]
-        signature = _signature(write, options)
+        signature = inspect.signature(write)
+        if options is not None:  # with the names of its further keywords
+            *own, _ = signature.parameters.values()
+            kind = inspect.Parameter.KEYWORD_ONLY
+            more = [inspect.Parameter(key, kind, default=...) for key in options.__annotations__]
+            signature = signature.replace(parameters=[*own, *more])
 
         @functools.wraps(write)
         def build(self: Any, *arguments: Any, **options: Any) -> None:
@@ -370,17 +375,6 @@ def formulation_block(options: Any = None) -> Callable[[type], type]:
 def _of_each(block: Any, *arguments: Any, **options: Any) -> None:
     """Raise an error, since the members of an indexed block are built one by one."""
     raise ProblemError(f"'{block.name}' is indexed.  Remedy: build_formulation of each member")
-
-
-def _signature(write: Any, options: Any) -> inspect.Signature:
-    """Return the signature of a function with the names of its further keywords."""
-    found = inspect.signature(write)
-    if options is None:
-        return found
-    *own, _ = found.parameters.values()
-    kind = inspect.Parameter.KEYWORD_ONLY
-    more = [inspect.Parameter(key, kind, default=...) for key in options.__annotations__]
-    return found.replace(parameters=[*own, *more])
 
 
 def _take_arguments(component: Any, data: Any, names: set[str]) -> None:

@@ -89,7 +89,8 @@ def slope_of(activation: Activation, z: Any, ends: Range) -> Any:
 def _made(part: int, unit: Activation, z: Any, ends: Range) -> Any:
     """Return the value (0) or slope (1); for confined units, that of the underlying function."""
     known = _TABLE.get(type(unit.true))
-    return None if known is None else known[part](unit.true, z, ends)
+    exact_gelu = isinstance(unit.true, units.Gelu) and unit.true.approximate != "tanh"
+    return None if known is None or exact_gelu else known[part](unit.true, z, ends)
 
 
 def activations_of(layer: Layer) -> dict[int, Activation]:
@@ -139,13 +140,6 @@ def _bent(z: Any, ends: Range, height: float, width: float) -> Any:
     return _positive(z, ends) + below
 
 
-def _gelu(unit: units.Gelu, z: Any, ends: Range) -> Any:
-    """Return the approximation with tanh; the exact function has no expression."""
-    if unit.approximate != "tanh":
-        return None
-    return 0.5 * z * (1.0 + pyo.tanh(_STEEP * (z + 0.044715 * z**3)))
-
-
 def _one_and_size(z: Any, ends: Range) -> Any:
     """``1 + |z|``."""
     low, high = ends
@@ -172,19 +166,17 @@ def _bell(z: Any, ends: Range, factor: float = 1.0) -> Any:
     return s * (1.0 - s)
 
 
-def _swish_slope(unit: units.Swish, z: Any, ends: Range) -> Any:
-    return _logistic(z, ends, unit.beta) + unit.beta * z * _bell(z, ends, unit.beta)
-
-
 def _mish_slope(_: Any, z: Any, ends: Range) -> Any:
     t = pyo.tanh(_log_exp(z, ends))
     return t + z * (1.0 - t**2) * _logistic(z, ends)
 
 
-def _gelu_slope(unit: units.Gelu, z: Any, ends: Range) -> Any:
-    if unit.approximate != "tanh":
-        return None
-    t = pyo.tanh(_STEEP * (z + 0.044715 * z**3))
+def _gelu_tanh(z: Any) -> Any:
+    return pyo.tanh(_STEEP * (z + 0.044715 * z**3))
+
+
+def _gelu_slope(_: Any, z: Any, ends: Range) -> Any:
+    t = _gelu_tanh(z)
     return 0.5 * (1.0 + t) + 0.5 * _STEEP * z * (1.0 - t**2) * (1.0 + 0.134145 * z**2)
 
 
@@ -220,9 +212,14 @@ _TABLE: Mapping[type[Activation], tuple[Make, Make]] = {
         lambda unit, z, ends: _log_exp(z, ends, unit.beta),
         lambda unit, z, ends: _logistic(z, ends, unit.beta),
     ),
-    units.Swish: (lambda unit, z, ends: z * _logistic(z, ends, unit.beta), _swish_slope),
+    units.Swish: (
+        lambda unit, z, ends: z * _logistic(z, ends, unit.beta),
+        lambda unit, z, ends: (
+            _logistic(z, ends, unit.beta) + unit.beta * z * _bell(z, ends, unit.beta)
+        ),
+    ),
     units.Mish: (lambda _, z, ends: z * pyo.tanh(_log_exp(z, ends)), _mish_slope),
-    units.Gelu: (_gelu, _gelu_slope),
+    units.Gelu: (lambda _, z, ends: 0.5 * z * (1.0 + _gelu_tanh(z)), _gelu_slope),
     units.Sin: (lambda _, z, ends: pyo.sin(z), lambda _, z, ends: pyo.cos(z)),
     units.Cos: (lambda _, z, ends: pyo.cos(z), lambda _, z, ends: -pyo.sin(z)),
     units.Elu: (

@@ -7,7 +7,6 @@ here.
 
 from __future__ import annotations
 
-import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
+from pyomo.common.collections import ComponentMap
 from pyomo.common.config import Bool, ConfigValue, NonNegativeFloat, PositiveInt
 from pyomo.contrib.solver.common.base import Availability, SolverBase
 from pyomo.contrib.solver.common.config import BranchAndBoundConfig
@@ -286,13 +286,10 @@ def _request(model: LinearModel, config: Any, pyomo_model: Any, called: float) -
 
 def _start_vector(model: LinearModel, config: Any) -> FloatArray | None:
     """Return the start as a vector, or None if there is none."""
-    if config.start is not None:
-        vector = model.vector(config.start)
-    elif config.warmstart_discrete_vars:
-        values = [var.value for var in model.columns]
-        vector = np.array([math.nan if v is None else float(v) for v in values])
-    else:
-        return None
+    values = config.start
+    if values is None and config.warmstart_discrete_vars:
+        values = ComponentMap((var, var.value) for var in model.columns)
+    vector = model.vector({} if values is None else values)
     return None if np.isnan(vector).all() else vector
 
 

@@ -112,7 +112,8 @@ class Supervisor:
             while True:
                 try:
                     done = bool(wait([future], timeout=POLL).done)
-                    self._deliver()
+                    while self._progress is not None and not self._reports.empty():
+                        self._progress(self._reports.get())  # no other thread takes any
                     if done:
                         return future.result()
                     if self._stop is not None and self._stop.is_set():
@@ -132,8 +133,3 @@ class Supervisor:
                 interrupt()
                 wait([future])
             executor.shutdown(wait=False)
-
-    def _deliver(self) -> None:
-        """Pass pending reports to the caller."""
-        while self._progress is not None and not self._reports.empty():  # by this thread alone
-            self._progress(self._reports.get())
