@@ -21,8 +21,7 @@ from lipyomo.base.errors import SolverError
 from lipyomo.solvers import SolverOptions, SolveStatus, available_solvers, get_solver, solve_model
 from lipyomo.solvers.adapter import RunReport
 from lipyomo.solvers.compilation import compile_model
-from lipyomo.solvers.normalise import normalise
-from lipyomo.solvers.outcome import outcome_of
+from lipyomo.solvers.outcome import normalise, outcome_of
 
 NUMBERS = st.one_of(
     st.floats(-1e6, 1e6), st.sampled_from([math.inf, -math.inf, math.nan, 1e30, -1e30])

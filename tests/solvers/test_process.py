@@ -18,8 +18,7 @@ from lipyomo.solvers.compilation import compile_model
 from lipyomo.solvers.highs import Highs, solve_here
 from lipyomo.solvers.matrices import LinearModel
 from lipyomo.solvers.process import solve_in_process
-from lipyomo.solvers.runs import RunReport, RunRequest
-from lipyomo.solvers.supervise import Supervisor
+from lipyomo.solvers.supervise import RunReport, RunRequest, Supervisor
 
 POINT = np.array([1.0, 2.0])
 

@@ -6,12 +6,11 @@ from lipyomo.base.system import (  # before any of Pyomo
 )
 from lipyomo.blocks.assumptions import FixedInputWarning
 from lipyomo.blocks.base import rebuild
-from lipyomo.blocks.dual_ball import DualBallBlock
 from lipyomo.blocks.gradient import GradientBlock
 from lipyomo.blocks.handle import NetworkBlock, add_network
 from lipyomo.blocks.ideal_cuts import add_ideal_cuts
 from lipyomo.blocks.lipschitz import LipschitzBlock
-from lipyomo.blocks.norm import NormBlock
+from lipyomo.blocks.norm import DualBallBlock, NormBlock
 from lipyomo.blocks.relu import ReluNetworkBlock, ToleranceWarning
 from lipyomo.blocks.smooth import SmoothNetworkBlock
 from lipyomo.blocks.tangent import TangentBlock

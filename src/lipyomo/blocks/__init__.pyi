@@ -2,14 +2,13 @@
 
 from lipyomo.blocks.assumptions import FixedInputWarning as FixedInputWarning
 from lipyomo.blocks.base import rebuild as rebuild
-from lipyomo.blocks.dual_ball import DualBallBlockData
 from lipyomo.blocks.gradient import GradientBlockData
 from lipyomo.blocks.grey_box import NetworkGreyBox as NetworkGreyBox
 from lipyomo.blocks.handle import NetworkBlockData
 from lipyomo.blocks.handle import add_network as add_network
 from lipyomo.blocks.ideal_cuts import add_ideal_cuts as add_ideal_cuts
 from lipyomo.blocks.lipschitz import LipschitzBlockData
-from lipyomo.blocks.norm import NormBlockData
+from lipyomo.blocks.norm import DualBallBlockData, NormBlockData
 from lipyomo.blocks.relu import ReluNetworkBlockData
 from lipyomo.blocks.relu import ToleranceWarning as ToleranceWarning
 from lipyomo.blocks.smooth import SmoothNetworkBlockData

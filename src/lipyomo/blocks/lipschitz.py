@@ -23,10 +23,9 @@ from lipyomo.base.errors import ProblemError
 from lipyomo.blocks import derivative
 from lipyomo.blocks.assemble import add_value
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
-from lipyomo.blocks.dual_ball import DualBallBlockData
 from lipyomo.blocks.forward import NetworkOptions, NetworkSource
 from lipyomo.blocks.gradient import GradientBlockData
-from lipyomo.blocks.norm import NormBlockData
+from lipyomo.blocks.norm import DualBallBlockData, NormBlockData
 from lipyomo.blocks.tangent import TangentBlockData
 from lipyomo.blocks.use import OneSided
 from lipyomo.networks.network import Network

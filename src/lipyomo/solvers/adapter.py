@@ -29,11 +29,10 @@ from lipyomo.base.system.extras import installed, require
 from lipyomo.solvers.compilation import compile_model
 from lipyomo.solvers.loading import MatrixSolutionLoader
 from lipyomo.solvers.matrices import LinearModel
-from lipyomo.solvers.normalise import CONDITIONS, normalise, pyomo_solution_status
 from lipyomo.solvers.options import KNOBS, Native
-from lipyomo.solvers.runs import RunReport, RunRequest
+from lipyomo.solvers.outcome import CONDITIONS, normalise, pyomo_solution_status
 from lipyomo.solvers.status import SolveStatus
-from lipyomo.solvers.supervise import Supervisor
+from lipyomo.solvers.supervise import RunReport, RunRequest, Supervisor
 
 __all__ = ["Availability", "CommercialSolver", "MatrixSolver", "RunReport", "RunRequest"]
 
@@ -289,7 +288,7 @@ def _start_vector(model: LinearModel, config: Any) -> FloatArray | None:
     values = config.start
     if values is None and config.warmstart_discrete_vars:
         values = ComponentMap((var, var.value) for var in model.columns)
-    vector = model.vector({} if values is None else values)
+    vector = model.vector(ComponentMap() if values is None else values)
     return None if np.isnan(vector).all() else vector
 
 

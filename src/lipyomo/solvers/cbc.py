@@ -33,8 +33,8 @@ from lipyomo.solvers import cbc_log
 from lipyomo.solvers.adapter import Availability, MatrixSolver, RunReport, RunRequest
 from lipyomo.solvers.matrices import Feature, LinearModel
 from lipyomo.solvers.mps import write_mps, write_start
-from lipyomo.solvers.normalise import TOLERANCE
 from lipyomo.solvers.options import Native
+from lipyomo.solvers.outcome import TOLERANCE
 from lipyomo.solvers.program import Program, answer
 from lipyomo.solvers.status import SolveStatus
 

@@ -37,7 +37,7 @@ from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.errors import SolverError
 from lipyomo.base.numerics.rounding import EQUAL
 from lipyomo.solvers.matrices import LinearModel
-from lipyomo.solvers.normalise import TOLERANCE
+from lipyomo.solvers.outcome import TOLERANCE
 from lipyomo.solvers.reading import ORDER, Reader, numbers
 from lipyomo.solvers.rows import MatrixRowData
 from lipyomo.solvers.status import INFINITE

@@ -17,9 +17,8 @@ from typing import Any, cast
 from lipyomo.base.errors import ProcessDied
 from lipyomo.base.system.processes import MOMENT, ChildProcess
 from lipyomo.solvers.matrices import LinearModel
-from lipyomo.solvers.runs import RunReport, RunRequest
 from lipyomo.solvers.status import SolveProgress, SolveStatus
-from lipyomo.solvers.supervise import Supervisor
+from lipyomo.solvers.supervise import RunReport, RunRequest, Supervisor
 
 UNSENT = ("supervisor", "found")
 """Fields of a request that are not sent to the child process."""
