@@ -23,7 +23,7 @@ from pyomo.core.base.block import CustomBlock, declare_custom_block
 from pyomo.core.base.indexed_component_slice import IndexedComponent_slice
 from pyomo.gdp import Disjunct
 
-from lipyomo.base.arguments import brief, deprecated, instance
+from lipyomo.base.arguments import deprecated, instance
 from lipyomo.base.errors import ProblemError
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.blocks.assemble import all_or_nothing, component_of, declared
@@ -406,12 +406,10 @@ def _built(arguments: tuple[Any, ...], options: dict[str, Any], block: Any) -> N
 
 
 def network_given(given: Any) -> Any:
-    """Load a network from its file, once for all rebuilds; return blocks and networks unchanged.
+    """Load a network from its file, once for all rebuilds; return anything else unchanged.
 
     Raises
     ------
-    ProblemError
-        If it is neither.
     LipyomoError
         If the file cannot be read.
     """
@@ -419,12 +417,6 @@ def network_given(given: Any) -> Any:
         from lipyomo.formats.onnx import load
 
         return load(given)
-    if not isinstance(given, Network | BlockData):
-        shown = f"'{given}'" if hasattr(given, "ctype") else brief(given)
-        raise ProblemError(
-            f"{shown} was given as a network.  Remedy: a Network, the path of an ONNX file, "
-            "or a ReluNetworkBlock whose build_formulation was called"
-        )
     return given
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyomo.environ as pyo
 
-from lipyomo.base.arguments import one_of, whole_number
+from lipyomo.base.arguments import brief, one_of, whole_number
 from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.errors import BoundsMissing, ProblemError
 from lipyomo.blocks.assemble import add_equalities, add_layers, add_variables, declared
@@ -209,9 +209,9 @@ def built_block(
         If it is no block of this `kind`, is not built yet, or another option was given.
     """
     if not isinstance(block, kind) or not block.is_built:
-        name = getattr(block, "name", None)
+        shown = f"'{block.name}'" if hasattr(block, "ctype") else brief(block)
         raise ProblemError(
-            f"'{name}' was given as a network.  Remedy: a {kind.NAMES} whose build_formulation "
+            f"{shown} was given as a network.  Remedy: a {kind.NAMES} whose build_formulation "
             "was called, a Network, or the path of an ONNX file"
         )
     own = {"inputs": inputs} | dict(options or {})

@@ -189,8 +189,8 @@ class Region:
     ----------
     own : Box
         Bounds of the variables themselves.
-    given : Box
-        Additional bounds, given as an argument.
+    wanted : pair of ndarray
+        Additional bounds, given as an argument or by the domain; may be empty.
     domain : Domain or None
     sources : list of VarData, expressions or numbers
         The inputs as given.
@@ -201,19 +201,11 @@ class Region:
     """
 
     own: Box
-    given: Box
+    wanted: tuple[FloatArray, FloatArray]
     domain: Domain | None
     sources: list[Any]
     variables: list[Any]
     labels: Labels
-
-    @property
-    def wanted(self) -> tuple[FloatArray, FloatArray]:
-        """The box of given bounds and domain."""
-        lower, upper = self.given.lower, self.given.upper
-        if self.domain is None:
-            return lower, upper
-        return np.maximum(lower, self.domain.lower), np.minimum(upper, self.domain.upper)
 
     @property
     def box(self) -> tuple[FloatArray, FloatArray]:
@@ -258,8 +250,8 @@ class Region:
             return Box(lower, upper)  # flat, or the centre is outside; rows express the rest
 
 
-def parse_input_bounds(given: Any, labels: Labels) -> Box:
-    """Convert given bounds of the inputs to a box; infinite where none is given.
+def parse_input_bounds(given: Any, labels: Labels) -> tuple[FloatArray, FloatArray]:
+    """Return given lower and upper bounds of the inputs; infinite where none is given.
 
     Raises
     ------
@@ -267,9 +259,8 @@ def parse_input_bounds(given: Any, labels: Labels) -> Box:
         If a key is unknown, or the numbers do not fit.
     """
     size = len(labels)
-    if given is None:
-        return Box(-np.inf, np.inf, size)
     lower, upper = np.full(size, -np.inf), np.full(size, np.inf)
+    given = {} if given is None else given
     if not isinstance(given, Mapping):
         try:
             given = dict(zip(labels, given, strict=True))
@@ -289,7 +280,7 @@ def parse_input_bounds(given: Any, labels: Labels) -> Box:
             raise ProblemError(
                 f"input_bounds: {pair!r} of input {key!r} is no pair (lower, upper) of numbers"
             )
-    return Box(lower, upper)
+    return lower, upper
 
 
 def check_domain(domain: Any, size: int) -> None:
@@ -336,8 +327,10 @@ def attach_inputs(
         keys, variables = variables_of(block, "inputs", given, "inputs", len(labels))
         labels, sources = Labels.of(keys, shape), items_of(given, "inputs")[1]
         own = box_of(variables, finite=False)
-    box = parse_input_bounds(place.get("input_bounds"), labels)
-    region = Region(own, box, domain, sources, variables, labels)
+    lower, upper = parse_input_bounds(place.get("input_bounds"), labels)
+    if domain is not None:
+        lower, upper = np.maximum(lower, domain.lower), np.minimum(upper, domain.upper)
+    region = Region(own, (lower, upper), domain, sources, variables, labels)
     region.area()
     if given is not None:
         refer(block, "inputs", variables, labels)

@@ -159,7 +159,7 @@ class LipschitzBlockData(FormulationBlockData):
         top = self._make_part("norm", NormBlockData, sense="max", **size).value
         value = add_value(self, 0.0, max(top.ub, 0.0))
         Rows(self, "value_below", [0]).at_most(0, [1.0, -1.0], [value, top], 0.0)
-        self._record.one_sided.append(OneSided(value, "max", value.ub, strict=True))
+        self._record.one_sided.append(OneSided(value, 1, value.ub, strict=True))
 
     def _adjoint(
         self, way: dict[str, Any], input_norm: InputNorm, norm: OutputNorm

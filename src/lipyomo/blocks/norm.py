@@ -142,8 +142,8 @@ class NormBlockData(FormulationBlockData):
             self._build_choice(variables, vertices, sense, one_sided and sense == "max")
         low, high = ends_of(*self.value.bounds)
         if sense != "both":
-            end = high if sense == "max" else low
-            self._record.one_sided.append(OneSided(self.value, sense, end))
+            sign, end = (1, high) if sense == "max" else (-1, low)
+            self._record.one_sided.append(OneSided(self.value, sign, end))
 
     def _build_sum(self, variables: list[Any], sense: Sense, one_sided: bool) -> None:
         """The l1 norm as a sum of p_k for ``|g_k|``; ``p_k <= |g_k|`` is added unless minimised."""

@@ -177,7 +177,7 @@ class UpperLipschitzBlockData(FormulationBlockData):
         for i, layer in enumerate(net.hidden):
             box, found = through_units(self.layer[i], layer, box, known.phases[i], margin)
             certain.append(found)
-        self._record.one_sided.append(OneSided(add_value(self, 0.0), "min", 0.0, strict=True))
+        self._record.one_sided.append(OneSided(add_value(self, 0.0), -1, 0.0, strict=True))
         declared(self, "chain", pyo.Block, range(len(vertices)))
         tops = [
             self._backward(self.chain[k], net, vertex, certain, norm, counted)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
@@ -22,8 +22,6 @@ from lipyomo.base.errors import ProblemError
 from lipyomo.base.numerics.rounding import EXACT_TOLERANCE
 from lipyomo.blocks.written import rows_of_others
 from lipyomo.solvers.variables import ends_of, implied_size, slope_signs
-
-Sense: TypeAlias = Literal["max", "min"]
 
 
 class OneSidedWarning(UserWarning):
@@ -37,36 +35,32 @@ class OneSided:
     Attributes
     ----------
     variable : VarData
-    sense : {'max', 'min'}
+    sign : {1, -1}
+        1 if it must be maximised, -1 if it must be minimised.
     end : float
-        Its upper (``max``) or lower (``min``) bound set by the block.
+        Its upper (1) or lower (-1) bound set by the block.
     strict : bool
         Whether bounding the variable on the other side is an error, not a warning.
     """
 
     variable: Any
-    sense: Sense
+    sign: int
     end: float
     strict: bool = False
 
-    @property
-    def sign(self) -> int:
-        """Direction of optimisation: 1 for ``max``, -1 for ``min``."""
-        return 1 if self.sense == "max" else -1
-
 
 _MEANS = {
-    "max": ("below", "minimised", "from above", "large"),
-    "min": ("above", "maximised", "from below", "small"),
+    1: ("below", "minimised", "from above", "large"),
+    -1: ("above", "maximised", "from below", "small"),
 }
 
 _REMEDIES = {
-    ("max", True): "an UpperLipschitzBlock, whose value stays above the constant",
-    ("min", True): "a LipschitzBlock, whose value stays below the constant",
-    ("max", False): "a NormBlock with sense='min', or sense='both'",
-    ("min", False): "a NormBlock with sense='max', or sense='both'",
+    (1, True): "an UpperLipschitzBlock, whose value stays above the constant",
+    (-1, True): "a LipschitzBlock, whose value stays below the constant",
+    (1, False): "a NormBlock with sense='min', or sense='both'",
+    (-1, False): "a NormBlock with sense='max', or sense='both'",
 }
-"""Alternatives for the other side, by sense and strictness; only Lipschitz blocks are strict."""
+"""Alternatives for the other side, by sign and strictness; only Lipschitz blocks are strict."""
 
 
 def check_use(root: Any) -> None:
@@ -122,13 +116,13 @@ def _check_bounds(value: OneSided) -> None:
 
 def _check_objective(value: OneSided, name: str, slope: float | None) -> None:
     """Complain about an objective in the wrong direction."""
-    stays, wrong, _, _ = _MEANS[value.sense]
+    stays, wrong, _, _ = _MEANS[value.sign]
     if slope is None:
         _complain(value, f"the objective '{name}'", False)
     elif slope * value.sign < 0:
         raise ProblemError(
             f"'{value.variable.name}' is {wrong}, but it only stays {stays} the norm, so that says "
-            f"nothing about the norm.  Remedy: {_REMEDIES[value.sense, value.strict]}"
+            f"nothing about the norm.  Remedy: {_REMEDIES[value.sign, value.strict]}"
         )
 
 
@@ -152,11 +146,11 @@ def _check_constraint(values: list[OneSided], constraint: Any) -> None:
 
 def _complain(value: OneSided, what: str, certain: bool) -> None:
     """Raise or warn: something binds a value on the wrong side."""
-    stays, _, side, size = _MEANS[value.sense]
+    stays, _, side, size = _MEANS[value.sign]
     said = (
         f"{what} binds '{value.variable.name}' {side}, but that only stays {stays} the norm: "
         "this says nothing about the norm unless something else makes the value "
-        f"{size}.  Remedy: {_REMEDIES[value.sense, value.strict]}"
+        f"{size}.  Remedy: {_REMEDIES[value.sign, value.strict]}"
     )
     if value.strict and certain:
         raise ProblemError(said)
