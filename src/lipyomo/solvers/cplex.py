@@ -24,25 +24,6 @@ KNOBS = {
 }
 _LICENCE_ERRORS = range(32000, 33000)
 
-# Status by CPLEX's status names; others are errors.
-_STATUSES = {
-    "optimal": SolveStatus.OPTIMAL,
-    "optimal_tolerance": SolveStatus.OPTIMAL,
-    "MIP_optimal": SolveStatus.OPTIMAL,
-    "infeasible": SolveStatus.INFEASIBLE,
-    "MIP_infeasible": SolveStatus.INFEASIBLE,
-    "unbounded": SolveStatus.UNBOUNDED,
-    "MIP_unbounded": SolveStatus.UNBOUNDED,
-    "infeasible_or_unbounded": SolveStatus.INFEASIBLE_OR_UNBOUNDED,
-    "MIP_infeasible_or_unbounded": SolveStatus.INFEASIBLE_OR_UNBOUNDED,
-    "abort_time_limit": SolveStatus.TIME_LIMIT,
-    "MIP_time_limit_feasible": SolveStatus.TIME_LIMIT,
-    "MIP_time_limit_infeasible": SolveStatus.TIME_LIMIT,
-    "abort_user": SolveStatus.INTERRUPTED,
-    "MIP_abort_feasible": SolveStatus.INTERRUPTED,
-    "MIP_abort_infeasible": SolveStatus.INTERRUPTED,
-}
-
 
 class Cplex(CommercialSolver):
     """The CPLEX solver (commercial), from the package ``cplex``."""
@@ -184,7 +165,7 @@ def _read(cplex: Any, target: Any, model: LinearModel) -> RunReport:
     """Read status, incumbent, bound and nodes."""
     solution = target.solution
     name = solution.status[solution.get_status()] or "unknown"
-    status, message = ended(Cplex.title, name, _STATUSES)
+    status, message = ended(Cplex.title, name)
     x = np.array(solution.get_values()) if solution.is_primal_feasible() else None
     if model.is_mip:
         nodes = int(solution.progress.get_num_nodes_processed())

@@ -25,15 +25,6 @@ KNOBS = {
     "node_limit": "NodeLimit",
 }
 
-_STATUSES = {
-    "OPTIMAL": SolveStatus.OPTIMAL,
-    "INFEASIBLE": SolveStatus.INFEASIBLE,
-    "INF_OR_UNBD": SolveStatus.INFEASIBLE_OR_UNBOUNDED,
-    "UNBOUNDED": SolveStatus.UNBOUNDED,
-    "TIME_LIMIT": SolveStatus.TIME_LIMIT,
-    "INTERRUPTED": SolveStatus.INTERRUPTED,
-    "CUTOFF": SolveStatus.LIMIT,
-}
 _LICENCE_ERRORS = frozenset({10009, 10022, 10030, 10032})
 
 _local = threading.local()
@@ -161,7 +152,7 @@ def _read(gurobi: Any, target: Any, model: LinearModel, rows: Any) -> RunReport:
     """Read status, incumbent, bound and nodes."""
     kinds = gurobi.GRB.Status
     words = {getattr(kinds, word): word for word in dir(kinds) if word.isupper()}
-    status, message = ended(Gurobi.title, words[target.Status], _STATUSES)
+    status, message = ended(Gurobi.title, words[target.Status])
     x = np.array(target.X) if target.SolCount > 0 else None
     if model.is_mip:
         return RunReport(status, x, target.ObjBound, int(target.NodeCount), message)

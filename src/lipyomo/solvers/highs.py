@@ -47,19 +47,6 @@ KNOBS = {
     "node_limit": "mip_max_nodes",
 }
 
-_STATUSES = {
-    "kOptimal": SolveStatus.OPTIMAL,
-    "kModelEmpty": SolveStatus.OPTIMAL,
-    "kInfeasible": SolveStatus.INFEASIBLE,
-    "kUnbounded": SolveStatus.UNBOUNDED,
-    "kUnboundedOrInfeasible": SolveStatus.INFEASIBLE_OR_UNBOUNDED,
-    "kTimeLimit": SolveStatus.TIME_LIMIT,
-    "kInterrupt": SolveStatus.INTERRUPTED,
-    "kHighsInterrupt": SolveStatus.INTERRUPTED,
-    "kObjectiveBound": SolveStatus.LIMIT,
-    "kObjectiveTarget": SolveStatus.LIMIT,
-}
-
 
 class Highs(MatrixSolver):
     """The HiGHS solver (MIT licence), from the package ``highspy``."""
@@ -229,7 +216,7 @@ def _listen(highs: Any, request: RunRequest) -> None:
 
 def _read(highspy: Any, highs: Any, model: LinearModel) -> RunReport:
     """Read status, incumbent, bound and nodes."""
-    known, message = ended(Highs.title, highs.getModelStatus().name, _STATUSES)
+    known, message = ended(Highs.title, highs.getModelStatus().name)
     info = highs.getInfo()
     solution = highs.getSolution()
     feasible = info.primal_solution_status == int(highspy.SolutionStatus.kSolutionStatusFeasible)

@@ -27,17 +27,6 @@ KNOBS = {
     "node_limit": "limits/nodes",
 }
 
-_STATUSES = {
-    "optimal": SolveStatus.OPTIMAL,
-    "gaplimit": SolveStatus.OPTIMAL,
-    "infeasible": SolveStatus.INFEASIBLE,
-    "unbounded": SolveStatus.UNBOUNDED,
-    "inforunbd": SolveStatus.INFEASIBLE_OR_UNBOUNDED,
-    "timelimit": SolveStatus.TIME_LIMIT,
-    "userinterrupt": SolveStatus.INTERRUPTED,
-    "terminate": SolveStatus.INTERRUPTED,
-}
-
 
 class Scip(MatrixSolver):
     """The SCIP solver (Apache 2.0 licence), from the package ``pyscipopt``.
@@ -191,7 +180,7 @@ def _listener(scip: Any, request: RunRequest) -> Any:
 
 def _read(target: Any, columns: list[Any], model: LinearModel) -> RunReport:
     """Read status, incumbent, bound and nodes."""
-    status, message = ended(Scip.title, target.getStatus(), _STATUSES)
+    status, message = ended(Scip.title, target.getStatus())
     x = None
     if target.getNSols() > 0 and status is not SolveStatus.UNBOUNDED:
         best = target.getBestSol()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 INFINITE = 1e20
@@ -42,14 +41,30 @@ _PROVEN = frozenset(
 )
 
 
-def ended(solver: str, word: str, known: Mapping[str, SolveStatus]) -> tuple[SolveStatus, str]:
-    """Convert a solver's own status, and return a message if it is an error.
+_WORDS = {
+    SolveStatus.OPTIMAL: "optimal optimaltolerance modelempty gaplimit",
+    SolveStatus.INFEASIBLE: "infeasible",
+    SolveStatus.UNBOUNDED: "unbounded",
+    SolveStatus.INFEASIBLE_OR_UNBOUNDED: "inforunbd infeasibleorunbounded unboundedorinfeasible",
+    SolveStatus.TIME_LIMIT: "timelimit aborttimelimit timelimitfeasible timelimitinfeasible",
+    SolveStatus.INTERRUPTED: "interrupt interrupted highsinterrupt userinterrupt terminate "
+    "abortuser abortfeasible abortinfeasible",
+    SolveStatus.LIMIT: "objectivebound objectivetarget cutoff",
+}
+"""The solvers' own names of statuses: ``kTimeLimit``, ``TIME_LIMIT``, ``MIP_time_limit_feasible``,
+in small letters without their prefixes."""
 
-    Unknown words that contain "limit" become `SolveStatus.LIMIT`, others are errors.
+
+def ended(solver: str, name: str) -> tuple[SolveStatus, str]:
+    """Convert a solver's own name of a status, and return a message if it is an error.
+
+    Unknown names that contain "limit" become `SolveStatus.LIMIT`, others are errors.
     """
-    limited = SolveStatus.LIMIT if "limit" in word.lower() else SolveStatus.ERROR
-    status = known.get(word, limited)
-    return status, f"{solver} ended with {word}" if status is SolveStatus.ERROR else ""
+    word = name.removeprefix("k").removeprefix("MIP").replace("_", "").lower()
+    limited = SolveStatus.LIMIT if "limit" in word else SolveStatus.ERROR
+    found = (status for status, words in _WORDS.items() if word in words.split())
+    status = next(found, limited)
+    return status, f"{solver} ended with {name}" if status is SolveStatus.ERROR else ""
 
 
 @dataclass(frozen=True)
