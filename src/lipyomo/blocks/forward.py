@@ -135,32 +135,30 @@ class ForwardBlockData(FormulationBlockData):
         held = layer.kinked & ~undecided & ((low == 0) | (high == 0))
         needed = undecided | layer.curved | held | ((slope != 0) & values)
         keys = np.flatnonzero(needed).tolist()
-        made = add_variables(block, "preactivation", keys, low[keys], high[keys])
-        add_equalities(block, "affine", keys, made, before.map(layer.weight, layer.bias), keys)
-        z = dict(zip(keys, made, strict=True))
+        z = add_variables(block, "preactivation", keys, low[keys], high[keys])
+        add_equalities(block, "affine", keys, z, before.map(layer.weight, layer.bias), keys)
         free = np.flatnonzero(undecided).tolist()
         if not values:
-            add_sides(block, free, z, low, high)
+            add_sides(block, free, low, high)
             return Forms.numbers(np.zeros(layer.units))
         own = np.flatnonzero(undecided | layer.curved)
         (least,), (most,) = activated(layer, phases[None], low[None], high[None])
-        y = add_variables(block, "output", own.tolist(), least[own], most[own])
-        out = dict(zip(own.tolist(), y, strict=True))
-        units = OpenUnits(layer, free, z, [out[k] for k in free], low, high, self.groups)
+        add_variables(block, "output", own.tolist(), least[own], most[own])
         if free:
-            UNIT_TIES[self.formulation](block, units)
-        self._add_curves(block, layer, z, out, (low, high))
-        terms = []
+            UNIT_TIES[self.formulation](block, OpenUnits(layer, free, low, high, self.groups))
+        self._add_curves(block, layer, (low, high))
+        terms, y = [], block.output
         expressions = declared(block, "activation", pyo.Expression, range(layer.units))
         for k, factor in enumerate(slope.tolist()):
-            if k in out:
-                terms.append((k, 1.0, out[k]))
-                expressions[k] = out[k]
+            if k in y:
+                factor, variable = 1.0, y[k]
             elif factor == 0.0:
                 expressions[k] = 0.0
+                continue
             else:
-                terms.append((k, factor, z[k]))
-                expressions[k] = z[k] if factor == 1.0 else linear([factor], [z[k]])
+                variable = block.preactivation[k]
+            terms.append((k, factor, variable))
+            expressions[k] = variable if factor == 1.0 else linear([factor], [variable])
         return Forms.of_terms(terms, np.zeros(layer.units))
 
     def _check_finite(self, i: int, undecided: BoolArray, curved: BoolArray) -> None:
@@ -175,9 +173,7 @@ class ForwardBlockData(FormulationBlockData):
                 "and segments need.  Remedy: bound the network's inputs"
             )
 
-    def _add_curves(
-        self, block: Any, layer: Layer, z: dict[int, Any], y: dict[int, Any], ranges: Ranges
-    ) -> None:
+    def _add_curves(self, block: Any, layer: Layer, ranges: Ranges) -> None:
         """Add the constraints between pre-activations and outputs of smooth units, if any."""
 
     def _add_outputs(self, network: Network, before: Forms, given: Any) -> None:

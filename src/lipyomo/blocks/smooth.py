@@ -189,9 +189,7 @@ class SmoothNetworkBlockData(ForwardBlockData):
         for key, variable, form in zip(labels, variables, forms, strict=True):
             rows[key] = variable - form == 0.0
 
-    def _add_curves(
-        self, block: Any, layer: Layer, z: dict[int, Any], y: dict[int, Any], ranges: Ranges
-    ) -> None:
+    def _add_curves(self, block: Any, layer: Layer, ranges: Ranges) -> None:
         low, high = ranges
         if self.segments is not None:
             found: dict[int, list[Segment]] = {}
@@ -199,7 +197,7 @@ class SmoothNetworkBlockData(ForwardBlockData):
                 units = curve.units
                 cut = segments_of(curve.activation, low[units], high[units], self.segments)
                 found.update(zip(units.tolist(), cut, strict=True))
-            add_bands(block, z, y, found)
+            add_bands(block, found)
             return
         kinds = activations_of(layer)
         if not kinds:
@@ -208,7 +206,8 @@ class SmoothNetworkBlockData(ForwardBlockData):
         block.add_component("curve", rows)
         for k in sorted(kinds):
             ends = float(low[k]), float(high[k])
-            rows[k] = y[k] - expression_of(kinds[k], z[k], ends) == 0.0
+            curve = expression_of(kinds[k], block.preactivation[k], ends)
+            rows[k] = block.output[k] - curve == 0.0
 
 
 DROPPED = 1e-9
@@ -227,9 +226,7 @@ def _level(band: Segment) -> Segment:
     return replace(band, slope=0.0, below=-rounded_up(-low, 2), above=rounded_up(high, 2))
 
 
-def add_bands(
-    block: Any, z: dict[int, Any], y: dict[int, Any], segments: dict[int, list[Segment]]
-) -> None:
+def add_bands(block: Any, segments: dict[int, list[Segment]]) -> None:
     """Declare rows that keep each unit's output y in the bands over its segments.
 
     Units with one segment need neither binaries nor parts.
@@ -238,8 +235,6 @@ def add_bands(
     ----------
     block : BlockData
         The layer's block.
-    z, y : dict
-        Variables of pre-activations and outputs by unit.
     segments : dict
         Segments by unit.
     """
@@ -258,19 +253,19 @@ def add_bands(
     one, whole = Rows(block, "one_segment", several), Rows(block, "whole", several)
     above, below = Rows(block, "band_above", keys), Rows(block, "band_below", keys)
     for k in keys:
-        own = segments[k]
+        own, z, y = segments[k], block.preactivation[k], block.output[k]
         if len(own) == 1:
             (only,) = own
-            above.at_most(k, [1.0, -only.slope], [y[k], z[k]], only.above)
-            below.at_least(k, [1.0, -only.slope], [y[k], z[k]], only.below)
+            above.at_most(k, [1.0, -only.slope], [y, z], only.above)
+            below.at_least(k, [1.0, -only.slope], [y, z], only.below)
             continue
         bs = [block.segment[k, j] for j in range(len(own))]
         zs = [block.part[k, j] for j in range(len(own))]
         one.equal(k, [1.0] * len(own), bs, 1.0)
-        whole.equal(k, [1.0, *[-1.0] * len(own)], [z[k], *zs], 0.0)
+        whole.equal(k, [1.0, *[-1.0] * len(own)], [z, *zs], 0.0)
         slopes = [-segment.slope for segment in own]
         for rows, heights in (
             (above.at_most, [-segment.above for segment in own]),
             (below.at_least, [-segment.below for segment in own]),
         ):
-            rows(k, [1.0, *slopes, *heights], [y[k], *zs, *bs], 0.0)
+            rows(k, [1.0, *slopes, *heights], [y, *zs, *bs], 0.0)

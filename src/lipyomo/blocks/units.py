@@ -38,17 +38,13 @@ WITHOUT_SWITCH = ("sos1", "complementarity")
 
 @dataclass(frozen=True)
 class OpenUnits:
-    """The unstable units of one layer.
+    """The unstable units of a layer whose block has ``preactivation[k]`` and ``output[k]``.
 
     Attributes
     ----------
     layer : Layer
     keys : list of int
         At least one.
-    z : dict
-        Pre-activation variable of each unit.
-    y : list of VarData
-        Output variable of each of `keys`.
     lower, upper : ndarray, shape (n,)
         Bounds of all pre-activations.
     groups : int
@@ -57,8 +53,6 @@ class OpenUnits:
 
     layer: Layer
     keys: list[int]
-    z: dict[int, Any]
-    y: list[Any]
     lower: FloatArray
     upper: FloatArray
     groups: int
@@ -79,11 +73,12 @@ def tie_bigm(block: Any, units: OpenUnits) -> None:
     written = [k for k in free if left[k] != 0.0 or right[k] < left[k]]
     left_line = Rows(block, "left_line", written)
     lows, highs = units.lower.tolist(), units.upper.tolist()
-    for k, out, a in zip(free, units.y, switch, strict=True):
+    for k, a in zip(free, switch, strict=True):
+        z, out = block.preactivation[k], block.output[k]
         delta = right[k] - left[k]
         sign = 1.0 if delta > 0 else -1.0
-        right_coefs, right_vars = _difference(sign, out, right[k], units.z[k])
-        left_coefs, left_vars = _difference(sign, out, left[k], units.z[k])
+        right_coefs, right_vars = _difference(sign, out, right[k], z)
+        left_coefs, left_vars = _difference(sign, out, left[k], z)
         big = [-abs(delta) * lows[k], -abs(delta) * highs[k]]
         right_line.at_least(k, right_coefs, right_vars, 0.0)
         right_tie.at_most(k, [*right_coefs, big[0]], [*right_vars, a], big[0])
@@ -92,15 +87,14 @@ def tie_bigm(block: Any, units: OpenUnits) -> None:
             left_line.at_least(k, left_coefs, left_vars, 0.0)
 
 
-def add_sides(
-    block: Any, keys: list[int], z: dict[int, Any], low: FloatArray, high: FloatArray
-) -> None:
+def add_sides(block: Any, keys: list[int], low: FloatArray, high: FloatArray) -> None:
     """Add switches that select the side of pre-activations, without outputs of the units."""
     switch = add_variables(block, "switch", keys, binary=True)
     rows = Rows(block, "conditional", [(k, side) for k in keys for side in (0, 1)])
     for k, a in zip(keys, switch, strict=True):
-        rows.at_most((k, 1), [1.0, -float(high[k])], [z[k], a], 0.0)
-        rows.at_least((k, 0), [1.0, float(low[k])], [z[k], a], float(low[k]))
+        pair = [block.preactivation[k], a]
+        rows.at_most((k, 1), [1.0, -float(high[k])], pair, 0.0)
+        rows.at_least((k, 0), [1.0, float(low[k])], pair, float(low[k]))
 
 
 def _difference(sign: float, out: Any, slope: float, z: Any) -> tuple[list[float], list[Any]]:
@@ -116,11 +110,11 @@ def tie_sides(block: Any, units: OpenUnits) -> None:
     tops = np.stack([-units.lower, units.upper], axis=1)[units.keys]
     add_variables(block, "side", keys, np.zeros(len(keys)), np.maximum(tops, 0.0).reshape(-1))
     split, joined = Rows(block, "split", units.keys), Rows(block, "joined", units.keys)
-    for k, out in zip(units.keys, units.y, strict=True):
+    for k in units.keys:
         left, right = units.slopes(k)
         p, n = block.side[k, 1], block.side[k, 0]
-        split.equal(k, [1.0, -1.0, 1.0], [units.z[k], p, n], 0.0)
-        joined.equal(k, [1.0, -right, left], [out, p, n], 0.0)
+        split.equal(k, [1.0, -1.0, 1.0], [block.preactivation[k], p, n], 0.0)
+        joined.equal(k, [1.0, -right, left], [block.output[k], p, n], 0.0)
 
 
 def tie_sos1(block: Any, units: OpenUnits) -> None:
@@ -146,13 +140,13 @@ def tie_gdp(block: Any, units: OpenUnits) -> None:
         declared(block, name, Disjunct, units.keys)
     sides = Disjunction(units.keys)
     block.add_component("sides", sides)
-    for k, out in zip(units.keys, units.y, strict=True):
-        z, slopes = units.z[k], units.slopes(k)
+    for k in units.keys:
+        z, slopes = block.preactivation[k], units.slopes(k)
         for disjunct, slope, ends in (
             (block.off[k], slopes[0], (None, 0.0)),
             (block.on[k], slopes[1], (0.0, None)),
         ):
-            coefs, variables = _difference(1.0, out, slope, z)
+            coefs, variables = _difference(1.0, block.output[k], slope, z)
             for name, row in (
                 ("sign", (ends[0], linear([1.0], [z]), ends[1])),
                 ("line", (linear(coefs, variables), 0.0)),
@@ -199,16 +193,16 @@ def tie_partition(block: Any, units: OpenUnits) -> None:
         Rows(block, name, units.keys)
         for name in ("joined", "left_high", "left_low", "right_low", "right_high")
     )
-    for k, out in zip(units.keys, units.y, strict=True):
+    for k in units.keys:
         constant = terms_of(block, k)[2]
         left, right = units.slopes(k)
-        delta, z, a = right - left, units.z[k], block.switch[k]
+        delta, z, a = right - left, block.preactivation[k], block.switch[k]
         shares = [block.share[k, n] for n in range(len(plans[k]))]
         ones = [1.0] * len(shares)
         # The left part is sum(shares) + constant (1 - a).
         part, variables = [*ones, -constant], [*shares, a]
         scaled = [delta * c for c in part]
-        joined.equal(k, [1.0, -right, *scaled], [out, z, *variables], -delta * constant)
+        joined.equal(k, [1.0, -right, *scaled], [block.output[k], z, *variables], -delta * constant)
         left_high.at_most(k, part, variables, -constant)
         low, high = float(units.lower[k]), float(units.upper[k])
         left_low.at_least(k, [*ones, low - constant], variables, low - constant)
