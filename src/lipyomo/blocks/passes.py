@@ -107,12 +107,11 @@ def add_switched(
     keys = np.flatnonzero(needed)
     t = add_variables(block, "arriving", keys.tolist(), bounds[0][keys], bounds[1][keys])
     add_equalities(block, "arriving_affine", keys.tolist(), t, arriving, keys)
-    place = dict(zip(keys.tolist(), t, strict=True))
     product = np.flatnonzero(open_ & ~number)
     low, high = np.minimum(bounds[0], 0.0)[product], np.maximum(bounds[1], 0.0)[product]
-    s = add_variables(block, "switched", product.tolist(), low, high)
-    _tie_products(block, product.tolist(), s, place, switches, bounds)
-    made = dict(zip(product.tolist(), s, strict=True))
+    add_variables(block, "switched", product.tolist(), low, high)
+    _tie_products(block, product.tolist(), switches, bounds)
+    t, s = block.arriving, block.switched
     terms: list[tuple[int, float, Any]] = []
     constant = np.zeros(arriving.size)
     values, slopes = arriving.constant.tolist(), fixed_slope.tolist()
@@ -123,17 +122,15 @@ def add_switched(
         elif number[k]:
             constant[k] = slopes[k] * values[k]
         elif is_open:
-            terms += [(k, left[k], place[k]), (k, right[k] - left[k], made[k])]
+            terms += [(k, left[k], t[k]), (k, right[k] - left[k], s[k])]
         elif slopes[k] != 0.0:
-            terms.append((k, slopes[k], place[k]))
+            terms.append((k, slopes[k], t[k]))
     return Forms.of_terms(terms, constant)
 
 
 def _tie_products(
     block: Any,
     keys: list[int],
-    s: list[Any],
-    t: dict[int, Any],
     switches: dict[int, Any],
     bounds: tuple[FloatArray, FloatArray],
 ) -> None:
@@ -142,10 +139,10 @@ def _tie_products(
         Rows(block, f"switched_{side}", keys) for side in ("upper", "lower", "below", "above")
     )
     lows, highs = (end.tolist() for end in bounds)
-    for k, product in zip(keys, s, strict=True):
-        a = switches[k]
+    for k in keys:
+        a, product = switches[k], block.switched[k]
         upper.at_most(k, [1.0, -highs[k]], [product, a], 0.0)
         lower.at_least(k, [1.0, -lows[k]], [product, a], 0.0)
-        triple = [product, t[k], a]
+        triple = [product, block.arriving[k], a]
         below.at_most(k, [1.0, -1.0, -lows[k]], triple, -lows[k])
         above.at_least(k, [1.0, -1.0, -highs[k]], triple, -highs[k])

@@ -97,14 +97,14 @@ class Certain:
     ----------
     phases : int8 array, shape (n,)
         Phases that hold for every position of the box.
-    on, off : dict
+    on, off : Var
         Binaries of some units: 1 only if the unit has its right-hand (left-hand) slope on the whole
         box.
     """
 
     phases: np.ndarray
-    on: dict[int, Any]
-    off: dict[int, Any]
+    on: Any
+    off: Any
 
 
 def through_units(
@@ -132,12 +132,14 @@ def through_units(
     """
     z = before.map(layer.weight, layer.bias)
     (phases,) = decide((known,), [z.least], [z.most])
-    p, q = _declared(block, layer, phases, z)
+    _declare_ends(block, layer, phases, z)
+    p, q = block.low, block.high
     # Binaries certify one slope on the whole box, of convex nondecreasing units: ReLU, LeakyReLU.
     convex = (layer.left >= 0.0) & (layer.left < layer.right)
     keys = np.flatnonzero((phases == OPEN) & convex).tolist()
-    on = dict(zip(keys, add_variables(block, "on", keys, binary=True), strict=True))
-    off = dict(zip(keys, add_variables(block, "off", keys, binary=True), strict=True))
+    for name in ("on", "off"):
+        add_variables(block, name, keys, binary=True)
+    on, off = block.on, block.off
     names = ("surely_on", "surely_off", "one_side")
     surely_on, surely_off, one_side = (Rows(block, name, keys) for name in names)
     for k in keys:
@@ -166,7 +168,8 @@ def through_slopes(block: Any, layer: Layer, arriving: Span, certain: Certain) -
     """
     phases = certain.phases
     least, most = arriving.least, arriving.most
-    t, top = _declared(block, layer, phases, arriving)
+    _declare_ends(block, layer, phases, arriving)
+    t, top = block.low, block.high
     ends = Switches.of(layer, phases[None]).range(least[None], most[None])
     after = Span(arriving.ends, ends[0][0], ends[1][0])
     own, below, above = _own_ends(block, "passed", list(certain.on), after)
@@ -200,19 +203,14 @@ def _slopes(layer: Layer, phases: np.ndarray) -> dict[int, float]:
     return dict(zip(decided.tolist(), slopes[decided].tolist(), strict=True))
 
 
-def _declared(
-    block: Any, layer: Layer, phases: np.ndarray, span: Span
-) -> tuple[dict[int, Any], dict[int, Any]]:
+def _declare_ends(block: Any, layer: Layer, phases: np.ndarray, span: Span) -> None:
     """Declare variables ``low[k]``, ``high[k]`` for the intervals of units with nonzero slopes."""
     slopes = _slopes(layer, phases)
     units = [k for k in range(layer.units) if slopes.get(k, 1.0) != 0.0]
-    found = []
     for name, first in (("low", 0), ("high", layer.units)):
         ends = add_variables(block, name, units, span.least[units], span.most[units])
         places = first + np.array(units, dtype=np.intp)
         add_equalities(block, f"{name}_affine", units, ends, span.ends, places)
-        found.append(dict(zip(units, ends, strict=True)))
-    return found[0], found[1]
 
 
 def _own_ends(
