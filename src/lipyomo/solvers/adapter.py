@@ -1,20 +1,23 @@
 """The base class of the adapters: Pyomo's solver interface on matrices.
 
 A solver is added by a subclass of `MatrixSolver` that names its `package` and implements
-`version_of`, `check_option` and `run`.  Everything that must be the same for all solvers is done
+`check_option` and `run`.  Everything that must be the same for all solvers is done
 here.
 """
 
 from __future__ import annotations
 
+import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from importlib import metadata
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from pyomo.common.collections import ComponentMap
 from pyomo.common.config import Bool, ConfigValue, NonNegativeFloat, PositiveInt
 from pyomo.contrib.solver.common.base import Availability, SolverBase
@@ -62,8 +65,8 @@ class MatrixSolver(SolverBase, ABC):
 
     Notes
     -----
-    Subclasses set `title` and `package` and implement `version_of`, `check_option` and `run`;
-    solvers that are not Python packages override `available` and `version`.
+    Subclasses set `title` and `package` and implement `check_option` and `run`; solvers that are
+    not Python packages override `available` and `version`.
     """
 
     CONFIG = matrix_config()
@@ -116,9 +119,9 @@ class MatrixSolver(SolverBase, ABC):
         """Return the version of the solver, or None."""
         return self.version_of(self.module()) if installed(self.package) else None
 
-    @abstractmethod
     def version_of(self, module: Any) -> tuple[int, ...]:
-        """Return the version of the imported package."""
+        """Return the version of the imported package: by default that of its installation."""
+        return tuple(map(int, re.findall(r"\d+", metadata.version(self.package))))
 
     def module(self) -> Any:
         """Import the package; `MissingExtra` if it is not installed."""
@@ -242,20 +245,31 @@ class MatrixSolver(SolverBase, ABC):
         return RunReport(SolveStatus.INFEASIBLE_OR_UNBOUNDED, message=again.message)
 
 
+_LICENCES: dict[str, Availability] = {}
+"""The licences that were found, by package."""
+
+
 class CommercialSolver(MatrixSolver):
-    """A solver whose licence may limit model sizes; its adapter implements `probe`."""
+    """A solver whose licence may limit model sizes."""
 
     terms = "free licence"
     """The name of the free licence."""
-
-    @staticmethod
-    @abstractmethod
-    def probe() -> Availability:
-        """Find out which licence is available."""
+    free_columns = 0
+    """The number of columns that it takes."""
 
     def available(self) -> Availability:
-        """Return whether the solver is installed, and its licence."""
-        return self.probe() if installed(self.package) else Availability.NotFound
+        """Return whether the solver is installed, and its licence, found once per process."""
+        if not installed(self.package):
+            return Availability.NotFound
+        if self.package not in _LICENCES:
+            none, many = np.zeros(0), np.zeros(self.free_columns + 1)
+            rows = sp.csc_array((0, many.size))
+            model = LinearModel(rows, none, none, many, 0.0, many, many, many > 0.0, False, [], [])
+            ended = self.run(model, RunRequest()).status
+            known = {SolveStatus.OPTIMAL: Availability.FullLicense}
+            known[SolveStatus.SIZE_LIMIT] = Availability.LimitedLicense
+            _LICENCES[self.package] = known.get(ended, Availability.BadLicense)
+        return _LICENCES[self.package]
 
     def licence(self) -> str:
         """Return which licence was found."""

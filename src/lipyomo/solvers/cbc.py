@@ -18,7 +18,6 @@ import os
 import shutil
 import tempfile
 from dataclasses import replace
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -95,10 +94,6 @@ class Cbc(MatrixSolver):
         if said == (0,) and self.executable is None:
             return self.version_of(self.module())
         return said
-
-    def version_of(self, module: Any) -> tuple[int, ...]:
-        """Return the version of the package that contains the program."""
-        return tuple(int(part) for part in metadata.version(module.__name__).split("."))
 
     def check_option(self, name: str, value: Native) -> None:
         """Raise `SolverError` unless the program accepts the option (without its dash)."""

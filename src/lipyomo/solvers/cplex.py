@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
 
 from lipyomo.base.errors import SolverError
-from lipyomo.base.system.extras import require
-from lipyomo.solvers.adapter import Availability, CommercialSolver, RunReport, RunRequest
+from lipyomo.solvers.adapter import CommercialSolver, RunReport, RunRequest
 from lipyomo.solvers.matrices import Feature, LinearModel
 from lipyomo.solvers.options import Native
 from lipyomo.solvers.status import INFINITE, SolveStatus, ended
@@ -32,27 +30,8 @@ class Cplex(CommercialSolver):
     title = "CPLEX"
     package = "cplex"
     terms = "free Community Edition"
+    free_columns = 1000
     takes = frozenset(Feature) - {Feature.NONCONVEX_CONSTRAINTS}
-
-    @staticmethod
-    @functools.cache
-    def probe() -> Availability:
-        """Find out, once per process, which licence is available."""
-        cplex = require("cplex", "CPLEX")
-        try:
-            with cplex.Cplex() as probe:
-                _send_to(probe, None)
-                # one more than the Community Edition allows
-                probe.variables.add(obj=[0.0] * 1001)
-                probe.solve()
-        except cplex.exceptions.CplexError as error:
-            limited = _code(cplex, error) == cplex.exceptions.error_codes.CPXERR_RESTRICTED_VERSION
-            return Availability.LimitedLicense if limited else Availability.BadLicense
-        return Availability.FullLicense
-
-    def version_of(self, module: Any) -> tuple[int, ...]:
-        """Return the version of CPLEX, which its package has even without a licence."""
-        return tuple(int(part) for part in module.__version__.split("."))
 
     def check_option(self, name: str, value: Native) -> None:
         """Raise `SolverError` unless CPLEX accepts the parameter (``group.name``)."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import threading
 from typing import Any
 
@@ -10,8 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from lipyomo.base.errors import SolverError
-from lipyomo.base.system.extras import require
-from lipyomo.solvers.adapter import Availability, CommercialSolver, RunReport, RunRequest
+from lipyomo.solvers.adapter import CommercialSolver, RunReport, RunRequest
 from lipyomo.solvers.matrices import Feature, LinearModel
 from lipyomo.solvers.options import Native
 from lipyomo.solvers.status import SolveStatus, ended
@@ -37,26 +35,9 @@ class Gurobi(CommercialSolver):
     title = "Gurobi"
     package = "gurobipy"
     terms = "restricted free licence"
+    free_columns = 2000
     takes = frozenset(Feature)
     least_tolerance = 1e-9
-
-    @staticmethod
-    @functools.cache
-    def probe() -> Availability:
-        """Find out, once per process, which licence is available."""
-        gurobi = require("gurobipy", "Gurobi")
-        try:
-            with gurobi.Model(env=_environment(gurobi)) as probe:
-                probe.addMVar(2001)  # one more than the free licence takes
-                probe.optimize()
-        except gurobi.GurobiError as error:
-            limited = error.errno == gurobi.GRB.Error.SIZE_LIMIT_EXCEEDED
-            return Availability.LimitedLicense if limited else Availability.BadLicense
-        return Availability.FullLicense
-
-    def version_of(self, module: Any) -> tuple[int, ...]:
-        """Return the version of Gurobi."""
-        return tuple(module.gurobi.version())
 
     def check_option(self, name: str, value: Native) -> None:
         """Raise `SolverError` unless Gurobi accepts the parameter."""

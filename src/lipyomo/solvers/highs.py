@@ -58,11 +58,6 @@ class Highs(MatrixSolver):
     takes = frozenset({Feature.QUADRATIC_OBJECTIVE})
     least_tolerance = 1e-10
 
-    def version_of(self, module: Any) -> tuple[int, ...]:
-        """Return the version of HiGHS."""
-        highs = silent_highs()
-        return highs.versionMajor(), highs.versionMinor(), highs.versionPatch()
-
     def check_option(self, name: str, value: Native) -> None:
         """Raise `SolverError` unless HiGHS accepts the option."""
         highspy = self.module()
