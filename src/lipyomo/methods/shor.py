@@ -56,7 +56,7 @@ def _solve(asked: Asked, tolerance: float, clock: Clock) -> DualPoint:
         return minimise_gamma(ShorModel(*asked).program(), tolerance, lambda: clock.left)
     found = DualPoint(np.zeros(0), math.inf, 0, math.inf, False)
     with ChildProcess(_minimum, asked, tolerance, clock.left) as child:
-        for kind, *said in child.answers():
+        for kind, *said in child:
             if kind != "idle":
                 found = said[0]
             if clock.expired:

@@ -58,7 +58,7 @@ def _listen(
         return known
     with ChildProcess(_solve, solve, bare, asked, time.time()) as child:
         try:
-            for kind, *said in child.answers():
+            for kind, *said in child:
                 if kind == "done":
                     return cast(RunReport, said[0])
                 if kind == "log":

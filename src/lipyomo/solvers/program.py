@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import io
-import os
-import signal
 import subprocess
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lipyomo.base.errors import SolverError
-from lipyomo.base.system.processes import GRACE
+from lipyomo.base.system.processes import GRACE, end_group
 
 PIECE = 1 << 16
 """Bytes of a line that are read at once, and limit of the length of an `answer`."""
@@ -89,7 +86,7 @@ class Program:
             out = process.stdout
             while out is not None and (piece := out.readline(PIECE)):
                 if take(piece.decode("utf-8", errors="replace")):
-                    _signal(process, gently=False)
+                    end_group(process)
                     break
             self.return_code = process.wait()
         for timer in self._timers:
@@ -99,10 +96,9 @@ class Program:
         """Interrupt the program; kill it if it does not finish."""
         if not self._started.wait(GRACE) or self._process is None:
             return
-        _signal(self._process, self._gently)
+        end_group(self._process, self._gently)
         if self._gently:
-            kill = functools.partial(_signal, self._process, gently=False)
-            self._after(GRACE, kill)
+            self._after(GRACE, functools.partial(end_group, self._process))
 
     def _end_late(self) -> None:
         self.late = True
@@ -134,12 +130,3 @@ def answer(program: str, *arguments: str) -> str:
     if child.late:
         raise SolverError(f"{program} did not answer within {GRACE:g} s")
     return said.getvalue()
-
-
-def _signal(process: subprocess.Popen[bytes], gently: bool) -> None:
-    """Interrupt (gently) or kill a program and its child processes."""
-    if os.name != "posix":
-        process.kill()
-        return
-    with contextlib.suppress(ProcessLookupError):  # it has ended
-        os.killpg(process.pid, signal.SIGINT if gently else signal.SIGKILL)

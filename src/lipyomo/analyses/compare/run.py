@@ -80,30 +80,27 @@ def _row(
     with ChildProcess(
         _work, method.name, problem, plain, memory, threads=settings.workers or 1
     ) as child:
-        for kind, *said in child:
-            row = replace(row, seconds=time.monotonic() - began)
-            if kind == "started":
-                began = time.monotonic()
-                deadline = began + settings.time_limit + GRACE
-            elif kind == "interval":
-                row = replace(row, lower=max(row.lower, said[0]), upper=min(row.upper, said[1]))
-            elif kind == "done":
-                return row.with_result(said[0])
-            elif kind == "failed":
-                status = "refused" if isinstance(said[0], MethodError) else "failed"
-                message = str(said[0])
-            elif kind == "died":
-                status, message = "failed", f"its process ended by itself: {said[0]}"
-            if status:
-                break
-            if stop():
-                status = "interrupted"
-                message = "stopped; the interval is the last one that it reported"
-                break
-            if time.monotonic() > deadline:
-                status = "killed"
-                message = f"killed after {settings.time_limit:g} s, its time limit"
-                break
+        try:
+            for kind, *said in child:
+                row = replace(row, seconds=time.monotonic() - began)
+                if kind == "started":
+                    began = time.monotonic()
+                    deadline = began + settings.time_limit + GRACE
+                elif kind == "interval":
+                    row = replace(row, lower=max(row.lower, said[0]), upper=min(row.upper, said[1]))
+                elif kind == "done":
+                    return row.with_result(said[0])
+                if stop():
+                    status = "interrupted"
+                    message = "stopped; the interval is the last one that it reported"
+                    break
+                if time.monotonic() > deadline:
+                    status = "killed"
+                    message = f"killed after {settings.time_limit:g} s, its time limit"
+                    break
+        except LipyomoError as error:
+            status = "refused" if isinstance(error, MethodError) else "failed"
+            row, message = replace(row, seconds=time.monotonic() - began), str(error)
     known = row.upper if row.upper < math.inf else None
     if method.guarantee is Guarantee.LOWER:
         known = row.lower if row.lower > 0 else None

@@ -141,16 +141,19 @@ class Interpreter:
 
     def kill(self) -> None:
         """Kill the process and all of its children."""
-        try:
-            if hasattr(os, "killpg"):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            else:
-                self._process.kill()
-        except ProcessLookupError:
-            pass  # it is gone already
+        end_group(self._process)
         self._process.wait()
         with contextlib.suppress(OSError):  # data that it has not read are lost
             self.close()
+
+
+def end_group(process: subprocess.Popen[bytes], gently: bool = False) -> None:
+    """Kill, or gently interrupt, the leader of a session and its child processes."""
+    if os.name != "posix":
+        process.kill()
+        return
+    with contextlib.suppress(ProcessLookupError):  # it has ended
+        os.killpg(process.pid, signal.SIGINT if gently else signal.SIGKILL)
 
 
 def _widen(pipe: BinaryIO) -> None:
@@ -187,8 +190,7 @@ class ChildProcess:
     """A call in a child process, as a context manager that kills it at the end.
 
     Iteration yields messages, which are tuples: ``("idle",)`` about every `POLL` seconds without
-    any, the messages of the function, and at last ``("done", value)``, ``("failed", error)`` for an
-    error of lipyomo, or ``("died", why)``.
+    any, the messages of the function, and at last ``("done", value)``.
 
     Parameters
     ----------
@@ -222,22 +224,6 @@ class ChildProcess:
             self._messages.put(None)
 
     def __iter__(self) -> Iterator[Message]:
-        why = ""
-        while True:
-            try:
-                content = self._messages.get(timeout=POLL)
-            except queue.Empty:
-                yield ("idle",)
-                continue
-            message: Message = ("died",) if content is None else pickle.loads(content)
-            if message[0] == "crashed":
-                why = message[1]
-            elif message[0] == "died":
-                yield ("died", why or reason(self._process.code()))
-            else:
-                yield message
-
-    def answers(self) -> Iterator[Message]:
         """Yield the messages up to ``("done", value)``.
 
         Raises
@@ -246,11 +232,21 @@ class ChildProcess:
         LipyomoError
             As the function raised it.
         """
-        for message in self:
+        why = ""
+        while True:
+            try:
+                content = self._messages.get(timeout=POLL)
+            except queue.Empty:
+                yield ("idle",)
+                continue
+            if content is None:
+                raise ProcessDied(f"its process died: {why or reason(self._process.code())}")
+            message: Message = pickle.loads(content)
             if message[0] == "failed":
                 raise message[1]
-            if message[0] == "died":
-                raise ProcessDied(f"the solver's process died: {message[1]}")
+            if message[0] == "crashed":
+                why = message[1]
+                continue
             yield message
             if message[0] == "done":
                 return
@@ -293,7 +289,7 @@ def in_process(
         As `function` raised it.
     """
     with ChildProcess(without_messages, function, *arguments) as child:
-        for kind, *said in child.answers():
+        for kind, *said in child:
             if kind == "done":
                 return cast(Value, said[0])
             if stop():
