@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, wraps
-from operator import attrgetter
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from pyomo.core.base.expression import ExpressionData, IndexedExpression
-from pyomo.core.base.var import VarData
 
 from lipyomo.blocks.assemble import declared
 
@@ -101,14 +99,7 @@ def unpacked(parts: Any) -> Any:
     return parts[0] if isinstance(parts, tuple) and len(parts) == 1 else parts
 
 
-def _method(name: str) -> Any:
-    """Return a method that is delegated to the variable."""
-
-    @wraps(getattr(VarData, name))
-    def passed_on(self: Any, *arguments: Any) -> Any:
-        return getattr(self.expr, name)(*arguments)
-
-    return passed_on
+_PASSED_ON = ("fix", "unfix", "fixed", "setlb", "setub", "lb", "ub", "bounds")
 
 
 class StandInData(ExpressionData):
@@ -116,11 +107,10 @@ class StandInData(ExpressionData):
 
     __slots__ = ()
 
-    fix, unfix = _method("fix"), _method("unfix")
-    setlb, setub = _method("setlb"), _method("setub")
-    fixed = property(attrgetter("expr.fixed"))
-    lb, ub = property(attrgetter("expr.lb")), property(attrgetter("expr.ub"))
-    bounds = property(attrgetter("expr.bounds"))
+    def __getattr__(self, name: str) -> Any:
+        if name not in _PASSED_ON:
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        return getattr(self.expr, name)
 
     def set_value(self, value: Any, skip_validation: bool = False) -> None:
         """Set the variable's value; the first call, on construction, sets the variable."""

@@ -89,28 +89,13 @@ class Span:
         return Span(Forms.of_terms(terms, constant), least, most)
 
 
-@dataclass(frozen=True)
-class Certain:
-    """Phases of a layer's units on the box.
-
-    Attributes
-    ----------
-    phases : int8 array, shape (n,)
-        Phases that hold for every position of the box.
-    on, off : Var
-        Binaries of some units: 1 only if the unit has its right-hand (left-hand) slope on the whole
-        box.
-    """
-
-    phases: np.ndarray
-    on: Any
-    off: Any
-
-
 def through_units(
     block: Any, layer: Layer, before: Span, known: np.ndarray, margin: float
-) -> tuple[Span, Certain]:
+) -> tuple[Span, np.ndarray]:
     """Add the rows of one hidden layer for the forward pass.
+
+    Some units get binaries ``block.on[k]``, ``block.off[k]``, which are 1 only if the unit has its
+    right-hand (left-hand) slope on the whole box.
 
     Parameters
     ----------
@@ -127,8 +112,8 @@ def through_units(
     -------
     Span
         Intervals of its outputs.
-    Certain
-        Phases of its units.
+    int8 array, shape (n,)
+        Phases of its units that hold for every position of the box.
     """
     z = before.map(layer.weight, layer.bias)
     (phases,) = decide((known,), [z.least], [z.most])
@@ -158,30 +143,32 @@ def through_units(
         lows.at_most((k, 1), [1.0, -right, down], [h, p[k], on[k]], down)
         highs.at_least((k, 0), [1.0, -left], [g, q[k]], 0.0)
         highs.at_least((k, 1), [1.0, -right], [g, q[k]], 0.0)
-    return after.passed(_slopes(layer, phases), p, q, own), Certain(phases, on, off)
+    return after.passed(_slopes(layer, phases), p, q, own), phases
 
 
-def through_slopes(block: Any, layer: Layer, arriving: Span, certain: Certain) -> Span:
+def through_slopes(
+    block: Any, layer: Layer, arriving: Span, phases: np.ndarray, forward: Any
+) -> Span:
     """Add the rows of one hidden layer for the backward pass.
 
-    The derivatives that arrive are multiplied by the possible slopes of the units on the box.
+    The derivatives that arrive are multiplied by the possible slopes of the units on the box, whose
+    binaries are those of the layer's block `forward` of the forward pass.
     """
-    phases = certain.phases
     least, most = arriving.least, arriving.most
     _declare_ends(block, layer, phases, arriving)
     t, top = block.low, block.high
     ends = Switches.of(layer, phases[None]).range(least[None], most[None])
     after = Span(arriving.ends, ends[0][0], ends[1][0])
-    own, below, above = _own_ends(block, "passed", list(certain.on), after)
+    own, below, above = _own_ends(block, "passed", list(forward.on), after)
     for k, (s, big) in own.items():
         left, right = float(layer.left[k]), float(layer.right[k])
         delta = right - left
         under, over = delta * max(-float(least[k]), 0.0), delta * max(float(most[k]), 0.0)
         # The right-hand slope is possible unless the unit is off, the left-hand unless it is on.
-        above.at_least((k, 1), [1.0, -right, over], [big, top[k], certain.off[k]], 0.0)
-        above.at_least((k, 0), [1.0, -left, under], [big, top[k], certain.on[k]], 0.0)
-        below.at_most((k, 1), [1.0, -right, -under], [s, t[k], certain.off[k]], 0.0)
-        below.at_most((k, 0), [1.0, -left, -over], [s, t[k], certain.on[k]], 0.0)
+        above.at_least((k, 1), [1.0, -right, over], [big, top[k], forward.off[k]], 0.0)
+        above.at_least((k, 0), [1.0, -left, under], [big, top[k], forward.on[k]], 0.0)
+        below.at_most((k, 1), [1.0, -right, -under], [s, t[k], forward.off[k]], 0.0)
+        below.at_most((k, 0), [1.0, -left, -over], [s, t[k], forward.on[k]], 0.0)
     return after.passed(_slopes(layer, phases), t, top, own)
 
 

@@ -42,7 +42,7 @@ from lipyomo.blocks.forward import NetworkSource, built_block, need_two_slopes
 from lipyomo.blocks.inputs import PlaceOptions, Region, attach_inputs, in_order, variables_of
 from lipyomo.blocks.labels import refer
 from lipyomo.blocks.relu import ReluNetworkBlockData
-from lipyomo.blocks.spans import Certain, Span, above_sizes, through_slopes, through_units
+from lipyomo.blocks.spans import Span, above_sizes, through_slopes, through_units
 from lipyomo.blocks.use import OneSided
 from lipyomo.networks.network import Network
 from lipyomo.networks.scaling import in_units
@@ -223,7 +223,7 @@ class UpperLipschitzBlockData(FormulationBlockData):
         block: Any,
         network: Network,
         vertex: FloatArray,
-        certain: list[Certain],
+        certain: list[np.ndarray],
         input_norm: InputNorm,
         counted: BoolArray,
     ) -> float:
@@ -232,7 +232,7 @@ class UpperLipschitzBlockData(FormulationBlockData):
         now = Span.numbers(np.asarray(vertex, dtype=np.float64))
         for i in reversed(range(len(certain))):
             now = now.map(network.layers[i + 1].weight.T)
-            now = through_slopes(block.layer[i], network.hidden[i], now, certain[i])
+            now = through_slopes(block.layer[i], network.hidden[i], now, certain[i], self.layer[i])
         first = sp.csr_array(network.layers[0].weight.T)[np.flatnonzero(counted)]
         signs = output_norm_of("l1").vertices(first.shape[0])
         if input_norm == "linf" and signs is not None and len(signs) <= ONE_BY_ONE:

@@ -195,10 +195,6 @@ class Exact:
         low = min(self.exponent, other.exponent)
         return Exact(self.aligned(low) - other.aligned(low), low)
 
-    def columns_scaled(self, factors: FloatArray) -> Exact:
-        """Return the product with ``diag(factors)`` from the right."""
-        return self.transposed().rows_scaled(factors).transposed()
-
     def rows_scaled(self, factors: FloatArray) -> Exact:
         """Return the product with ``diag(factors)`` from the left."""
         digits, exponent = whole_numbers(factors)

@@ -90,7 +90,7 @@ def pulled_back(rows: FloatArray, layers: Sequence[Layer], pattern: Sequence[Boo
     found = Exact.of(np.hstack([rows, np.zeros((len(rows), 1))]))
     found = exact_weights(layers[-1]).before(found)
     for layer, on in zip(reversed(layers[:-1]), reversed(pattern), strict=True):
-        found = found.columns_scaled(np.append(layer.slopes(on), 1.0))
+        found = found.transposed().rows_scaled(np.append(layer.slopes(on), 1.0)).transposed()
         found = exact_weights(layer).before(found)
     return found
 
