@@ -83,6 +83,13 @@ def test_a_call_overrides_an_entry_and_an_entry_the_defaults(tmp_path: Path) -> 
     assert dict(config.solver_options.value()) == {"presolve": "on", "random_seed": 2}
 
 
+def test_options_that_are_not_given_have_defaults() -> None:
+    defaults = {"rel_gap": 0.1, "abs_gap": 1e-9, "options": {"presolve": "on", "seed": 1}}
+    options = SolverOptions(rel_gap=0.5, native={"seed": 2}).with_defaults(defaults)
+    assert (options.rel_gap, options.abs_gap, options.threads) == (0.5, 1e-9, None)
+    assert dict(options.native) == {"presolve": "on", "seed": 2}
+
+
 def test_switches_are_integers_for_highs_unless_a_file_says_otherwise(tmp_path: Path) -> None:
     assert get_solver("highs").config.integrality_tolerance == 1e-9
     path = tmp_path / "solvers.toml"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 from lipyomo.base.arguments import real_number, whole_number
 from lipyomo.base.errors import SolverError
@@ -57,6 +58,18 @@ class SolverOptions:
         """Check every value."""
         for name in KNOBS:
             check_knob(name, getattr(self, name))
+
+    def with_defaults(self, defaults: Mapping[str, Any]) -> SolverOptions:
+        """Return a copy in which options that are None have values of `defaults`.
+
+        Parameters
+        ----------
+        defaults : mapping
+            Values by option; native options, under ``options``, are overridden by those given here.
+        """
+        missing = {name for name in KNOBS if getattr(self, name) is None}
+        changes = {name: value for name, value in defaults.items() if name in missing}
+        return replace(self, **changes, native={**defaults.get("options", {}), **self.native})
 
 
 KNOBS = tuple(entry.name for entry in fields(SolverOptions) if entry.name != "native")

@@ -247,8 +247,14 @@ def outcome_of(
         incumbent, bound = results.incumbent_objective, results.objective_bound
         nodes, message, violation = extra.nodes, extra.message, extra.violation
     else:
-        status, incumbent, bound, message = _of_foreign(results, maximise)
-        nodes, violation = 0, math.nan
+        status, nodes, violation = status_of(results.termination_condition), 0, math.nan
+        incumbent, bound = results.incumbent_objective, results.objective_bound
+        there = results.solution_loader is not None and results.solution_status.value > 0
+        if status is SolveStatus.OPTIMAL and incumbent is None and there:
+            # A model without an objective, for which any feasible point is optimal.
+            incumbent = bound = 0.0
+        answer = consistent_answer(status, incumbent, bound, maximise)
+        status, incumbent, bound, message = answer
     return SolveOutcome(
         status=status,
         incumbent=incumbent,
@@ -263,14 +269,3 @@ def outcome_of(
         notes=notes,
         results=results,
     )
-
-
-def _of_foreign(results: Any, maximise: bool) -> tuple[SolveStatus, float | None, float, str]:
-    """Return status, incumbent, bound and message of results of other adapters."""
-    status = status_of(results.termination_condition)
-    incumbent, bound = results.incumbent_objective, results.objective_bound
-    there = results.solution_loader is not None and results.solution_status.value > 0
-    if status is SolveStatus.OPTIMAL and incumbent is None and there:
-        # A model without an objective, for which any feasible point is optimal.
-        incumbent = bound = 0.0
-    return consistent_answer(status, incumbent, bound, maximise)

@@ -33,12 +33,8 @@ class SolveStatus(enum.Enum):
     @property
     def proven(self) -> bool:
         """Whether the solver has completed the requested proof."""
-        return self in _PROVEN
-
-
-_PROVEN = frozenset(
-    {SolveStatus.OPTIMAL, SolveStatus.GAP, SolveStatus.INFEASIBLE, SolveStatus.UNBOUNDED}
-)
+        ends = SolveStatus.OPTIMAL, SolveStatus.GAP, SolveStatus.INFEASIBLE, SolveStatus.UNBOUNDED
+        return self in ends
 
 
 _WORDS = {

@@ -76,7 +76,7 @@ if __name__ == "__main__":
     child = ChildProcess(time.sleep, 1000.0)
     with Workers(workers=2) as workers:
         pids = {workers.executor.submit(os.getpid).result() for _ in range(4)}
-        print(child._process.pid, *pids, flush=True)
+        print(child._process._process.pid, *pids, flush=True)
         os.kill(os.getpid(), 9)
 """
 

@@ -110,11 +110,6 @@ class Interpreter:
         for pipe in (self._process.stdin, self._process.stdout):
             _widen(cast(BinaryIO, pipe))
 
-    @property
-    def pid(self) -> int:
-        """Id of the process."""
-        return self._process.pid
-
     def send(self, content: bytes) -> None:
         """Send a pickled call: a module-level function, its arguments and its keywords.
 
