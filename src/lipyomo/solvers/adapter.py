@@ -322,10 +322,8 @@ def proposed_start(model: Any, linear: LinearModel) -> FloatArray | None:
     return None
 
 
-def _tee(streams: Any) -> Callable[[str], None] | None:
+def _tee(streams: Any) -> Callable[[str], None]:
     """Return a function that writes to all of Pyomo's `tee` streams."""
-    if not streams:
-        return None
 
     def write(text: str) -> None:
         for stream in streams:

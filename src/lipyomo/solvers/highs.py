@@ -60,9 +60,7 @@ class Highs(MatrixSolver):
 
     def check_option(self, name: str, value: Native) -> None:
         """Raise `SolverError` unless HiGHS accepts the option."""
-        highspy = self.module()
-        highs = silent_highs()
-        _set_option(highspy, highs, name, value)
+        _set_option(self.module(), silent_highs(), name, value)
 
     def run(self, model: LinearModel, request: RunRequest) -> RunReport:
         """Solve; see `MatrixSolver.run`."""

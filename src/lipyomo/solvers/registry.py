@@ -117,7 +117,16 @@ def get_solver(name: str, settings: SettingsLike = None) -> Any:
         name = usable[0]
     entry = settings.entry(name)
     solver = make_solver(entry, settings.source)
-    _require_available(entry, solver)
+    found = solver.available()
+    if found is Availability.BadLicense:
+        raise SolverError(
+            f"{entry.name} is installed but has no usable licence; see the vendor's instructions, "
+            "or choose another solver"
+        )
+    if not found:
+        why = solver.complaint() if isinstance(solver, MatrixSolver) else ""
+        how = f"; install it with: {entry.install}" if entry.install else ""
+        raise SolverError(f"{entry.name} {why or 'is not installed'}{how}")
     configure(solver, entry, settings)
     return solver
 
@@ -228,20 +237,6 @@ def too_large(entry: SolverEntry, solver: Any, model: LinearModel) -> str | None
         f"{entry.name}: the model has {rows} rows and {columns} columns, the free licence takes "
         f"{_size_limit(entry)}"
     )
-
-
-def _require_available(entry: SolverEntry, solver: Any) -> None:
-    found = solver.available()
-    if found:
-        return
-    if found is Availability.BadLicense:
-        raise SolverError(
-            f"{entry.name} is installed but has no usable licence; see the vendor's instructions, "
-            "or choose another solver"
-        )
-    why = solver.complaint() if isinstance(solver, MatrixSolver) else ""
-    how = f"; install it with: {entry.install}" if entry.install else ""
-    raise SolverError(f"{entry.name} {why or 'is not installed'}{how}")
 
 
 def _nothing_usable(settings: SolverSettings) -> str:
