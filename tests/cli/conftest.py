@@ -12,7 +12,6 @@ from cli_forks import Forked, Forks
 from cli_ran import Ran
 from cli_toys import enrol
 
-from lipyomo.base.errors import LipyomoError
 from lipyomo.cli.main import main
 from lipyomo.methods import registry
 
@@ -75,10 +74,7 @@ class _Here:
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         function, arguments = self._call
         told: list[tuple[Any, ...]] = []
-        try:
-            told.append(("done", function(lambda *message: told.append(message), *arguments)))
-        except LipyomoError as error:
-            told.append(("failed", error))
+        told.append(("done", function(lambda *message: told.append(message), *arguments)))
         return iter(told)
 
 

@@ -174,15 +174,18 @@ def test_a_missing_cplex_licence_is_a_status(tmp_path: Path) -> None:
     assert "no license" in moved.notes[0]
 
 
-def test_a_missing_licence_is_said() -> None:
-    class Unlicensed(Highs):
-        def available(self) -> Availability:
-            return Availability.BadLicense
+class Expired(Highs):
+    """HiGHS, if it were commercial and its licence had ended."""
 
-    from lipyomo.solvers.registry import _require_available
+    name = "expired"
 
+    def available(self) -> Availability:
+        return Availability.BadLicense
+
+
+def test_a_missing_licence_is_said(tmp_path: Path) -> None:
     with pytest.raises(SolverError, match="licence"):
-        _require_available(load_settings().entry("gurobi"), Unlicensed())
+        get_solver("expired", with_adapter(tmp_path, Expired))
 
 
 def test_auto_takes_the_first_usable_in_the_order_of_the_file(tmp_path: Path) -> None:

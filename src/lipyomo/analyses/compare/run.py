@@ -76,7 +76,7 @@ def _row(
     plain = replace(settings, progress=None, should_stop=None)
     began = time.monotonic()
     deadline = began + START
-    status = ""
+    status = message = ""
     with ChildProcess(
         _work, method.name, problem, plain, memory, threads=settings.workers or 1
     ) as child:
