@@ -173,14 +173,9 @@ def _mip_bound(cplex: Any, solution: Any) -> float | None:
         return None
 
 
-def _code(cplex: Any, error: Any) -> int | None:
-    """Return the error number of a `CplexSolverError`."""
-    return error.args[2] if isinstance(error, cplex.exceptions.CplexSolverError) else None
-
-
 def _failure(cplex: Any, error: Any) -> RunReport:
     """Convert a `CplexError` to a report."""
-    code = _code(cplex, error)
+    code = error.args[2] if isinstance(error, cplex.exceptions.CplexSolverError) else None
     status = SolveStatus.LICENCE if code in _LICENCE_ERRORS else SolveStatus.ERROR
     if code == cplex.exceptions.error_codes.CPXERR_RESTRICTED_VERSION:
         status = SolveStatus.SIZE_LIMIT
