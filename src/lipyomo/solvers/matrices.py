@@ -228,13 +228,30 @@ class LinearModel:
             found[Feature.QUADRATIC_CONSTRAINTS] = f"'{row.constraint.name}'"
             if not (row.is_convex() or row.is_cone(self.lower)):
                 found[Feature.NONCONVEX_CONSTRAINTS] = f"'{row.constraint.name}'"
+        finite = self._finite_columns() if self.sets else np.zeros(0, dtype=bool)
         for entry in self.sets:
             found[Feature.ORDERED_SETS] = f"'{entry.constraint.name}'"
             for j in entry.columns:
-                if not np.isfinite([self.lower[j], self.upper[j]]).all():
+                if not finite[j]:
                     remedy = f"unless '{self.columns[j].name}' gets bounds"
                     found[Feature.UNBOUNDED_SETS] = f"'{entry.constraint.name}', {remedy}"
         return found
+
+    def _finite_columns(self) -> BoolArray:
+        """Return which columns have finite bounds, explicit or implied by rows."""
+        entries = self.matrix.tocoo()
+        rows, columns, positive = entries.row, entries.col, entries.data > 0.0
+        known = np.array([np.isfinite(self.lower), np.isfinite(self.upper)])
+        while True:
+            before = known.sum()
+            # An upper bound of a row bounds a term if the minimum of the other terms is finite.
+            for side, sign in ((self.row_upper, positive), (self.row_lower, ~positive)):
+                missing = ~known[np.where(sign, 0, 1), columns]
+                others = np.bincount(rows, missing, self.size[0])[rows] - missing
+                bounded = np.isfinite(side)[rows] & (others == 0)
+                known[np.where(sign, 1, 0)[bounded], columns[bounded]] = True
+            if known.sum() == before:
+                return np.asarray(known.all(axis=0))
 
     def costs_are_convex(self) -> bool:
         """Return whether the objective is convex if minimised, concave if maximised."""
