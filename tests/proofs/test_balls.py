@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from flint import arb, ctx, fmpq
 
+from lipyomo import Network
 from lipyomo_check.parts import BITS
 from lipyomo_check.smooth.balls import Balls, alike, in_balls, outwards, plain
+from lipyomo_check.smooth.boxes import Boxes
+from lipyomo_check.smooth.levels import hidden_of
+from lipyomo_check.smooth.strict import boxes_in_balls, in_arb
+from tests.proofs.test_joint_proofs import boxes_of, gated, normalised, question_of
+from tests.proofs.test_product_proofs import SAMPLES
+from tests.proofs.test_smooth_proofs import random_network
 
 
 def fractions_of(numbers: np.ndarray) -> np.ndarray:
@@ -81,3 +90,60 @@ def test_they_are_no_float64_numbers() -> None:
         np.zeros(3)[:] = balls
     assert alike(np.ones(2), np.ones(1)).tolist() == [1.0, 1.0]
     assert isinstance(alike(np.ones(2), balls), Balls)
+
+
+def slopes_in(network: Network, boxes: Boxes, rng: np.random.Generator) -> np.ndarray:
+    """The largest sums of absolute derivatives (N,) at some points of boxes."""
+    d = network.input_dim
+    largest = np.zeros(len(boxes.low))
+    for share in (*itertools.product((0.0, 1.0), repeat=d), *rng.random((20, d))):
+        x = boxes.low + share * (boxes.high - boxes.low)
+        steps = 1e-6 * np.eye(d)
+        slopes = np.stack([(network(x + h) - network(x - h))[:, 0] for h in steps]) / 2e-6
+        largest = np.maximum(largest, np.abs(slopes).sum(axis=0))
+    return largest
+
+
+NETWORKS = {
+    "-".join(mix): random_network([2, 4, 3, 1], mix, seed=1)
+    for mix in (["tanh", "relu"], ["gelu", "mish", "erf"], ["elu", "softplus", "sin"])
+} | {"gated": gated(1), "normalised": normalised(0), "quotient": SAMPLES["quotient"]}
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("bits", [10, BITS])
+@pytest.mark.parametrize("noise", [0.0, 1e-3, 1.0])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_bounds_hold_whatever_is_chosen_and_however_wide_balls_are(
+    name: str, noise: float, bits: int, wide: bool
+) -> None:
+    """Few bits, and functionals of which only the size is known, make comparisons uncertain.
+
+    Noise makes planes bad ones.  Bounds stay bounds.
+    """
+    rng, network = np.random.default_rng(0), NETWORKS[name]
+    statement, question = question_of(network)
+    centre, reach = rng.uniform(-1, 1, (10, 2)), 2.0 ** -rng.uniform(0, 12, (10, 1))
+    boxes = boxes_of(question, centre - reach, centre + reach, np.ones((10, 2)))
+    functionals = np.where(rng.random((10, 1)) < 0.5, -1.0, 1.0)
+
+    def noisy(numbers: np.ndarray) -> np.ndarray:
+        return numbers + noise * (1.0 + np.abs(numbers)) * rng.standard_normal(numbers.shape)
+
+    known, planes = question.chain.bound(functionals, boxes), []
+    for own in known.planes:
+        sums = noisy(own.sums)
+        sums[:, 4] = rng.integers(0, 2, sums[:, 4].shape) if noise else own.sums[:, 4]
+        planes.append(
+            own._replace(s=noisy(own.s), r=noisy(own.r), points=noisy(own.points), sums=sums)
+        )
+    with ctx.workprec(bits):
+        exact = in_arb(question.chain, hidden_of(statement))
+        found = exact.bound(
+            in_balls(functionals) * (arb(0, 1) if wide else arb(1)),
+            boxes_in_balls(boxes),
+            known=replace(known, planes=tuple(planes)),
+        )
+        ends = [float(ball.upper()) for ball in found.upper.data]
+    assert np.isfinite(ends).any()
+    assert (slopes_in(network, boxes, rng) <= np.nan_to_num(ends, nan=np.inf) + 1e-6).all()
