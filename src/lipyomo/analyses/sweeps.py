@@ -10,6 +10,8 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from heapq import merge
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -122,8 +124,8 @@ def sweep(
     Returns
     -------
     Sweep
-        An iterator of `SweepRow` in the order of completion; ``to_frame()`` collects them.  Ctrl-C
-        ends it, after the interval of the current problem.
+        An iterator of `SweepRow` in the order of completion (with one worker, of the problems);
+        ``to_frame()`` collects them.  Ctrl-C ends it, after the interval of the current problem.
 
     Raises
     ------
@@ -190,10 +192,12 @@ def _in_batches(
     for first in range(0, len(problems), JOB):
         some = problems[first : first + JOB]
         known = _answered_together(some, settings, pool)
-        yield from ((first + k, result) for k, result in known.items())
         left = [k for k in range(len(some)) if k not in known]
-        for place, result in pool.run(solved, [some[k] for k in left]):
-            yield first + left[place], result
+        one_by_one = (
+            (left[place], result) for place, result in pool.run(solved, [some[k] for k in left])
+        )
+        for k, result in merge(sorted(known.items()), one_by_one, key=itemgetter(0)):
+            yield first + k, result
 
 
 def _joins(method: str, settings: Settings) -> bool:
