@@ -127,6 +127,16 @@ def gradient_ranges(
     return _ends(way, SingleFunctionals(functionals), norm_only=True)[1:]
 
 
+def tangent_lengths(network: Network, phases: PhaseBatch, directions: FloatArray) -> FloatArray:
+    """Bound ``|J v|_2`` from above, shape (B,), for a direction (B, d) under each of B patterns."""
+    way = Way.forwards(network, tuple(by_layer(network.hidden, phases)))
+    found, low, high = _ends(way, SingleFunctionals(directions))
+    norms = entry_norms(low, high, "l2")
+    if found.linear and way.switches:
+        norms = np.minimum(norms, _sum_of_squares(found.chain, low, high))
+    return norms
+
+
 def _ends(
     way: Way,
     ball: Ball,

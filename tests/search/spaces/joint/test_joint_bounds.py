@@ -16,6 +16,7 @@ from lipyomo.relaxations.linear.layers import Stack, by_layer
 from lipyomo.relaxations.linear.relax import Switches
 from lipyomo.search.spaces.joint.bound import bounded_pairs
 from lipyomo.search.spaces.joint.context import JointBoxes, JointContext
+from lipyomo.search.spaces.joint.euclid import reflected_rows, stretched
 from lipyomo.search.spaces.joint.ranges import Corners, tighten_boxes
 from lipyomo.search.spaces.joint.substitute import unit_of
 from lipyomo.search.spaces.joint.tangents import Tangents
@@ -134,6 +135,61 @@ def test_pairs_of_points_are_below_the_bounds(name: str, norms: tuple[str, str])
             jacobians = context.targets.functionals @ gradients(network, some)[1]
             pairs = np.abs(jacobians @ context.directions.T).max(axis=0)
             assert (found.pairs[k] >= pairs * (1 - 1e-12)).all()
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("norms", [("l2", "l2"), ("l2", "l1"), ("linf", "l2"), ("l1", "l2")])
+def test_euclidean_norms_of_points_are_below_the_bounds(name: str, norms: tuple[str, str]) -> None:
+    network, rng = NETWORKS[name], np.random.default_rng(3)
+    context = JointContext.of(LipschitzProblem(network, Box(-1, 1, network.input_dim), *norms))
+    assert context is not None
+    boxes = some_boxes(context, rng)
+    every = np.array([gradients(network, some)[1] for some in inside(boxes, rng, 40)])
+    if norms[1] != "l2":
+        sizes = np.linalg.norm(context.targets.functionals @ every, axis=-1)[..., None]
+    elif norms[0] == "l2":
+        sizes = np.linalg.norm(every, 2, axis=(-2, -1))[..., None, None]
+    else:
+        sizes = np.linalg.norm(every @ context.directions.T, axis=-2)[..., None, :]
+    sizes = sizes.max(axis=1)
+    for cutoff in (0.0, float(np.median(sizes))):
+        found = bounded_pairs(context, boxes, cutoff).boxes
+        assert found.pairs.shape == boxes.pairs.shape
+        assert (found.pairs >= sizes * (1 - 1e-12)).all()
+    points = JointBoxes(
+        boxes.middle - 1e-9, boxes.middle + 1e-9, boxes.pairs, boxes.scores, boxes.fall
+    )
+    decided = (most_open(context, points) == 0).nonzero()[0]
+    problem = context.problem
+    for k in decided:
+        value = problem.value_at(points.middle[k]).value
+        near = bounded_pairs(context, points.take(slice(k, k + 1)), value).boxes
+        assert near.bound == pytest.approx(value, rel=1e-3)
+        bound = bounded_pairs(context, near, value * (1.0 - 1e-12)).boxes.bound
+        assert bound == pytest.approx(value, rel=1e-9, abs=1e-12)
+
+
+def most_open(context: JointContext, boxes: JointBoxes) -> FloatArray:
+    """How many units each box leaves open."""
+    return np.asarray((bounded_pairs(context, boxes, np.inf).stack.phases == OPEN).sum(axis=1))
+
+
+def test_frames_are_nearly_orthonormal_and_bound_their_inverses() -> None:
+    rng = np.random.default_rng(4)
+    vectors = rng.standard_normal((20, 4)) * 10.0 ** rng.integers(-8, 8, (20, 1))
+    vectors[0], vectors[1] = 0.0, [-2.0, 0.0, 0.0, 0.0]
+    frames = reflected_rows(vectors)
+    np.testing.assert_allclose(frames @ np.swapaxes(frames, 1, 2), [np.eye(4)] * 20, atol=1e-14)
+    along = frames[1:] @ vectors[1:, :, None]
+    lengths = np.linalg.norm(vectors[1:], axis=1)
+    np.testing.assert_allclose(np.abs(along[:, 0, 0]), lengths, rtol=1e-14)
+    skewed = frames + 1e-2 * rng.standard_normal(frames.shape)
+    for some in (frames, skewed, skewed + 1.0):
+        found = stretched(some)
+        truth = np.linalg.norm(np.linalg.inv(some), 2, axis=(1, 2))
+        assert (found >= truth * (1 - 1e-14)).all()
+    assert (stretched(frames) < 1 + 1e-13).all()
+    assert np.isfinite(stretched(skewed)).all()
 
 
 def test_directions_and_functionals_are_bounded_as_well() -> None:

@@ -25,10 +25,12 @@ from lipyomo.networks.network import Network
 from lipyomo.networks.phases import OPEN, RIGHT
 from lipyomo.problems.domains import Domain
 from lipyomo.relaxations.linear.balls import outside
+from lipyomo.relaxations.linear.gradient import tangent_lengths
 from lipyomo.relaxations.linear.layers import PhaseBatch, Stack, by_layer
 from lipyomo.relaxations.linear.preactivation import propagate
 from lipyomo.relaxations.linear.relax import Switches
 from lipyomo.search.spaces.joint.context import JointBoxes, JointContext
+from lipyomo.search.spaces.joint.euclid import central, lengths_along, norms_on
 from lipyomo.search.spaces.joint.ranges import tighten_boxes
 from lipyomo.search.spaces.joint.tangents import Tangents
 
@@ -72,11 +74,14 @@ def bounded_pairs(context: JointContext, boxes: JointBoxes, cutoff: float) -> Bo
     within_domain(layers, domain, stack, np.float32)
     pairs = boxes.pairs.copy()
     pairs[~stack.alive] = -np.inf
-    rough = boxes.bounds > ROUGH * cutoff
-    for kind, some in (np.float32, rough), (np.float64, ~rough):
-        own = pairs[some]
-        _lower_pairs(context, own, cutoff, stack.phases[some], kind)
-        pairs[some] = own
+    if context.round_in:
+        _lower_norms(context, pairs, cutoff, stack.phases)
+    else:
+        rough = boxes.bounds > ROUGH * cutoff
+        for kind, some in (np.float32, rough), (np.float64, ~rough):
+            own = pairs[some]
+            _lower_pairs(context, own, cutoff, stack.phases[some], kind)
+            pairs[some] = own
     return BoundedBoxes(
         replace(boxes, pairs=pairs, scores=shares_in_open(layers, context.problem.domain, stack)),
         stack,
@@ -126,8 +131,11 @@ def _lower_pairs(
     number, direction = np.nonzero(few)
     for at in range(0, number.size, params.chains):
         i, j = number[at : at + params.chains], direction[at : at + params.chains]
-        known = Tangents.of(network, _switches(network, phases[i]), directions[j][:, None], kind)
-        found = known.bounds(context.targets.functionals, np.arange(len(i)), 0 * i)
+        if context.targets.whole_ball:
+            found = tangent_lengths(network, phases[i], directions[j])[:, None]
+        else:
+            own = Tangents.of(network, _switches(network, phases[i]), directions[j][:, None], kind)
+            found = own.bounds(context.targets.functionals, np.arange(len(i)), 0 * i)
         pairs[i, :, j] = np.fmin(pairs[i, :, j], found)
 
 
@@ -147,13 +155,34 @@ def _lower(
     network, functionals = context.problem.tangent_network, context.targets.functionals
     switches, own = _switches(network, phases[boxes]), wanted[boxes]
     columns = np.argsort(~own, axis=1, kind="stable")[:, : own.sum(axis=1).max()]
+    kind = np.float64 if context.targets.whole_ball else kind
     known = Tangents.of(network, switches, context.directions[columns], kind)
     box, along = np.nonzero(np.take_along_axis(own, columns, axis=1))
+    middle = central(network, switches) if context.targets.whole_ball else None
+    heads = None if middle is None else network.head.dense_weight @ middle
     for at in range(0, box.size, context.params.chains):
         i, j = box[at : at + context.params.chains], along[at : at + context.params.chains]
         number, direction = boxes[i], columns[i, j]
-        found = known.bounds(functionals, i, j)
+        if heads is not None:
+            found = lengths_along(known, heads, i, j)[:, None]
+        else:
+            found = known.bounds(functionals, i, j)
         pairs[number, :, direction] = np.fmin(pairs[number, :, direction], found)
+
+
+def _lower_norms(
+    context: JointContext, pairs: FloatArray, cutoff: float, phases: PhaseBatch
+) -> None:
+    """Tighten bounds above the cutoff in place, where the input ball is Euclidean."""
+    network, count = context.problem.tangent_network, context.box_chunk
+    for k in range(pairs.shape[1]):
+        functional = None if context.targets.whole_ball else context.targets.functionals[k]
+        wanted = np.flatnonzero(pairs[:, k, 0] > cutoff)
+        for at in range(0, wanted.size, count):
+            some = wanted[at : at + count]
+            switches = _switches(network, phases[some])
+            found = norms_on(network, switches, functional, context.params.chains)
+            pairs[some, k, 0] = np.fmin(pairs[some, k, 0], found)
 
 
 def _switches(network: Network, phases: PhaseBatch) -> list[Switches]:

@@ -25,7 +25,8 @@ class JointBoxes(Bundle):
     low, high : ndarray, shape (N, d)
         The corners of the boxes.
     pairs : ndarray, shape (N, k, q)
-        Bounds for each functional and each direction; minus infinity where a box is empty.
+        Bounds for each functional and each direction; minus infinity where a box is empty.  A
+        Euclidean ball counts as one direction.
     scores : ndarray, shape (N, d)
         The input with the largest score is bisected.
     fall : ndarray, shape (N,)
@@ -119,8 +120,8 @@ class Params(NamedTuple):
         The largest number of boxes that are bisected by the first early look beside a search over
         phases, and after how many nodes of this search it comes.
     early_inputs : int
-        The largest number of inputs for which there are early looks: with more, boxes are seldom
-        closed so soon.
+        The largest number of inputs for which there are early looks: with more, and with Euclidean
+        norms, boxes are seldom closed so soon.
     pause : float
         Seconds of the search over phases before boxes are first tried beside it, times the number
         of bundles that bisecting every edge once yields: fewer boxes give no information.
@@ -133,7 +134,7 @@ class Params(NamedTuple):
         Ascents start in the middles of `starts` of the `best` boxes with the largest bounds.
     few, samples : int
         The number of points that are evaluated for a first estimate of the constant, and by the
-        trial.
+        trial; for Euclidean norms `samples` are used for both.
     """
 
     inputs: int = HALVED
@@ -170,11 +171,11 @@ class JointContext(NamedTuple):
     Attributes
     ----------
     problem : LipschitzProblem
-        Without frozen inputs, piecewise linear, over a bounded domain, with polyhedral norms:
-        boxes gain nothing with Euclidean ones, for which semidefinite bounds are better.
+        Without frozen inputs, piecewise linear, over a bounded domain.
     targets : Targets
     directions : ndarray, shape (q, d')
-        Vertices of the input ball, one of each pair +-v.
+        Vertices of the input ball, one of each pair +-v.  For a Euclidean ball, which uses frames
+        instead, these are the unit vectors.
     params : Params
     """
 
@@ -195,7 +196,7 @@ class JointContext(NamedTuple):
         params = params or PARAMS
         domain, network, targets = problem.domain, problem.network, targets_of(problem)
         count = problem.tangent_network.input_dim
-        if not network.hidden or not domain.is_bounded or targets.euclidean:
+        if not network.hidden or not domain.is_bounded:
             return None
         if max(network.input_dim, count) > params.inputs:
             return None
@@ -208,6 +209,11 @@ class JointContext(NamedTuple):
         return cls(problem, targets, directions, params)
 
     @property
+    def round_in(self) -> bool:
+        """Whether the input ball is Euclidean, so that all directions are bounded together."""
+        return self.problem.norm == "l2"
+
+    @property
     def box_chunk(self) -> int:
         """The number of boxes whose rows are substituted together, limited by the cache."""
         widest = max(self.problem.tangent_network.sizes)
@@ -216,13 +222,15 @@ class JointContext(NamedTuple):
     def whole(self) -> JointBoxes:
         """Return the box around the domain, with infinite bounds."""
         domain = self.problem.domain
-        shape = 1, len(self.targets.functionals), len(self.directions)
+        functionals = 1 if self.targets.whole_ball else len(self.targets.functionals)
+        shape = 1, functionals, 1 if self.round_in else len(self.directions)
         pairs, fall = np.full(shape, np.inf), np.full(1, np.inf)
         scores = np.ones((1, domain.dimension))
         return JointBoxes(domain.lower[None], domain.upper[None], pairs, scores, fall)
 
     def of_targets(self, pairs: FloatArray) -> FloatArray:
         """Return bounds (N, T) of targets, given those (N, k, q) of pairs."""
+        rows = np.maximum(self.targets.rows, 0)  # a Euclidean ball has one
         if not self.targets.by_column:
-            return np.asarray(pairs.max(axis=2)[:, self.targets.rows])
-        return pairs[:, self.targets.rows, self.targets.columns]
+            return np.asarray(pairs.max(axis=2)[:, rows])
+        return pairs[:, rows, self.targets.columns]

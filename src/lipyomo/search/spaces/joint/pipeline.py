@@ -96,13 +96,13 @@ class JointPipeline(WithBoxes):
         by substitution leave, in logarithms.  If the bound is not far above the incumbent, the
         search over phases is chosen, and boxes are tried beside it from time to time.  It is also
         chosen for balls and polytopes, unless bounds by substitution are useless: boxes gain less
-        there, as they also cover points outside.  If proving a bound is enough, boxes alone are
-        tried first.
+        there, as they also cover points outside.  The same goes for Euclidean norms, for which
+        semidefinite bounds are better.  If proving a bound is enough, boxes alone are tried first.
         """
         assert self._cascade is not None
         beside, whole, params = self._beside, self._cascade.value, self._context.params
-        on_box = self._context.problem.domain.is_box
-        if beside.context.question.enough and on_box:
+        euclidean, on_box = self._context.targets.euclidean, self._context.problem.domain.is_box
+        if beside.context.question.enough and on_box and not euclidean:
             ended = by_boxes(self._context, beside.context, clock.part())
             if ended is not None:
                 return Root(ended)
@@ -110,9 +110,9 @@ class JointPipeline(WithBoxes):
         found: Root[Any] | None = None
         rng = np.random.default_rng(0)
         seen = Points(beside.context, rng)
-        seen.enter(beside.context.domain.sample(rng, params.few))
+        seen.enter(beside.context.domain.sample(rng, params.samples if euclidean else params.few))
         hopeless = params.hopeless * self.cutoff(seen.best.value)
-        if params.compared and whole <= hopeless and not on_box:
+        if params.compared and whole <= hopeless and (euclidean or not on_box):
             return cast("Root[BoxesOrNode]", beside.root(clock, on_progress))
         if self._is_short:
             found = beside.root(clock, on_progress)

@@ -44,7 +44,8 @@ class Tangents(NamedTuple):
         The weights of the hidden layers, in the type that everything is computed in.
     head : ndarray
         The weight of the outputs, float64.
-    directions : ndarray, shape (N, q, d)
+    directions : ndarray, shape (q, d), or (N, q, d)
+        The same for all boxes, or those of each box.
     middles, spreads : list of ndarray, shapes (N, units)
         c and b of each hidden layer; b covers the rounding of c.
     low, high : list of ndarray
@@ -74,9 +75,9 @@ class Tangents(NamedTuple):
         network: Network,
         switches: list[Switches],
         directions: FloatArray,
-        kind: npt.DTypeLike,
+        kind: npt.DTypeLike = np.float64,
     ) -> Tangents:
-        """Compute tangents from the slopes that boxes allow, and directions (N, q, d).
+        """Compute tangents from the slopes that boxes allow, and directions (q, d) or (N, q, d).
 
         If each box has a single direction of its own, rows are taken back through its chords, which
         gives tighter ranges.
@@ -86,18 +87,18 @@ class Tangents(NamedTuple):
         network : Network
         switches : list of Switches
         directions : ndarray
-        kind : dtype
+        kind : dtype, optional
             float32 or float64.
         """
         unit = unit_of([layer.dense_weight.shape for layer in network.layers], kind)
         weights = [layer.dense_weight.astype(kind) for layer in network.hidden]
         head, own = network.head.dense_weight, directions.astype(kind)
         found = cls(weights, head, own, [], [], [], [], [], [], unit)
-        alone = own.shape[1] == 1
+        alone = own.ndim == 3 and own.shape[1] == 1
         small = float(np.finfo(kind).eps)
         errors: list[Rough] = []
         low = high = found._columns
-        size = np.abs(low)
+        size = np.broadcast_to(np.abs(low), (len(switches[0].left), *low.shape[1:]))
         for k, weight in enumerate(weights):
             pace = found._entered(np.abs(weight), size)
             least, most = found._through_chords() if alone else found._substituted(errors)
@@ -109,8 +110,9 @@ class Tangents(NamedTuple):
                 most = np.minimum(most, middle + half + room)
                 least = np.minimum(least, most)
             left, right = (slopes[:, :, None] for slopes in switches[k])
-            found.low.append(least)
-            found.high.append(most)
+            shape = len(left), *least.shape[1:]
+            found.low.append(np.broadcast_to(least, shape))
+            found.high.append(np.broadcast_to(most, shape))
             steep = np.maximum(np.abs(left), np.abs(right))
             spread = 0.5 * np.abs(right - left) + 2.0 * small * (left != right) * steep
             middle, wide = 0.5 * (left + right), spread + 16.0 * small * steep
@@ -161,8 +163,14 @@ class Tangents(NamedTuple):
 
     @property
     def _columns(self) -> Rough:
-        """Directions as columns, shape (N, d, q)."""
-        return np.swapaxes(self.directions, 1, 2)
+        """Directions as columns, shape (1, d, q) or (N, d, q)."""
+        directions = self.directions
+        return np.swapaxes(directions if directions.ndim == 3 else directions[None], 1, 2)
+
+    def along(self, box: IntArray, along: IntArray) -> Rough:
+        """Return the directions (n, d) with these indices, of these boxes."""
+        shared = self.directions.ndim == 2
+        return self.directions[along] if shared else self.directions[box, along]
 
     def bounds(self, functionals: FloatArray, box: IntArray, along: IntArray) -> FloatArray:
         """Bound ``|y . J v|`` for functionals y from above, shape (n, k).
@@ -177,7 +185,7 @@ class Tangents(NamedTuple):
         """
         lines = [self._chords(k, box, along) for k in range(len(self.weights))]
         weight = (functionals @ self.head).astype(self.directions.dtype)
-        above = self._above(weight, lines, self.directions[box, along])
+        above = self._above(weight, lines, self.along(box, along))
         pace = self.paces[-1][box, :, along].astype(np.float64)
         lost = np.matmul(np.abs(functionals), pace[:, :, None])[:, :, 0]
         found = np.maximum(*np.split(above, 2, axis=1)) + self.unit * lost

@@ -252,7 +252,7 @@ class Race:
         self._trial, self.clock, self._work = trial, clock, work
         params, edges = context.params, context.problem.network.input_dim
         few = edges <= params.early_inputs and context.problem.domain.is_box
-        self._early = 2 if few else 0
+        self._early = 2 if few and not context.targets.euclidean else 0
         self._nodes, self._due_nodes, self._boxes = 0, params.early_nodes, params.early
         self._due = params.pause * max(2.0**edges / params.bundle, 1.0)
         self._spent, self._first = 0.0, (max(work.seconds, params.pause), whole)
