@@ -14,6 +14,7 @@ from lipyomo.base.arguments import instance, warn_caller
 from lipyomo.base.digest import array_digest
 from lipyomo.base.errors import MethodError, ProblemError
 from lipyomo.base.system.parallel import check_scheduler
+from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.methods.registry import run_method, was_interrupted
 from lipyomo.networks.digest import network_digest
 from lipyomo.networks.network import Network, check_two_slopes
@@ -31,7 +32,7 @@ _OF_METHODS = ("gap", "solver", "solvers_file", "formulation", "bounds", "ration
 _OF_CHECKPOINTS = ("checkpoint", "resume", "overwrite")
 
 
-@takes(SettingsKeywords)
+@takes(SettingsKeywords, one_thread=False)  # the guard's imports count
 def solve(
     problem: LipschitzProblem,
     method: str = "auto",
@@ -73,6 +74,12 @@ def solve(
     chosen = chosen_settings(settings, changes)
     if chosen.started is None:
         chosen = replace(chosen, started=began)
+    return _solved(problem, method, chosen)
+
+
+@with_one_blas_thread
+def _solved(problem: LipschitzProblem, method: str, chosen: Settings) -> Result:
+    """Run a method, add remarks on unused settings, and print progress if asked for."""
     if chosen.rational:
         remedy = "leave it out; lower ends of others are enclosed in ball arithmetic in any case"
         check_two_slopes(problem.network, "rational", remedy, MethodError)

@@ -261,10 +261,12 @@ def changed(kind: type[Chosen], given: Chosen | None, keywords: Mapping[str, Any
     return replace(given or kind(), **keywords)
 
 
-def takes(table: type) -> Callable[[Callable[Taken, Value]], Callable[Taken, Value]]:
+def takes(
+    table: type, one_thread: bool = True
+) -> Callable[[Callable[Taken, Value]], Callable[Taken, Value]]:
     """Decorate a question with ``**keywords`` to check and document them by a table.
 
-    It runs with one BLAS thread.
+    By default it runs with one BLAS thread.
 
     Keywords that are neither its own nor in the table raise `UnknownKeyword` with the nearest name.
     The table is listed in the docstring at the parameter with two stars.
@@ -277,15 +279,16 @@ def takes(table: type) -> Callable[[Callable[Taken, Value]], Callable[Taken, Val
         parameters = signature(question).parameters.values()
         own = [each.name for each in parameters if each.kind != Parameter.VAR_KEYWORD]
 
-        @with_one_blas_thread
-        @wraps(question)
+        guarded = with_one_blas_thread(question) if one_thread else question
+
+        @wraps(guarded)
         def checked(*args: Taken.args, **kwargs: Taken.kwargs) -> Value:
             unknown = sorted(set(kwargs).difference(own, table.__annotations__))
             if unknown:
                 known = [*own, *listed]
                 hint = nearest_name(unknown[0], known, f"use one of {', '.join(known)}", "{}")
                 raise UnknownKeyword(f"there is no keyword {', '.join(unknown)}.  Remedy: {hint}")
-            return question(*args, **kwargs)
+            return guarded(*args, **kwargs)
 
         checked.__doc__ = re.sub(starred, rf"\1\n{text}", cleandoc(question.__doc__ or ""), count=1)
         return checked

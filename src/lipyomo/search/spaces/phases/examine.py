@@ -33,7 +33,7 @@ from lipyomo.search.spaces.phases.bound import bounded_targets, fixed
 from lipyomo.search.spaces.phases.context import PhaseContext
 from lipyomo.search.spaces.phases.node import Child, PhaseNode, WarmStart, Watch
 from lipyomo.search.spaces.phases.points import Points
-from lipyomo.search.spaces.phases.score import RULES
+from lipyomo.search.spaces.phases.score import rule_of
 from lipyomo.search.spaces.phases.statistics import Statistics
 from lipyomo.search.spaces.phases.tighten import tighten
 
@@ -326,7 +326,7 @@ def _with_candidates(
 ) -> tuple[list[Child], Statistics]:
     """Fix units by bounds, and choose the branching candidates of each child."""
     context, points, weights = workspace.context, workspace.points, statistics.weights()
-    rule, claims = RULES[context.question.branching], list(children)
+    rule, claims = rule_of(context), list(children)
     for k, child in enumerate(children):
         if child.is_open:
             child, statistics = fixed(context, child, statistics, points)

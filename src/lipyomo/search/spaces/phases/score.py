@@ -35,17 +35,22 @@ Rule = Callable[
 ]
 """Chooses units to split a node on; arguments and results are those of `candidates`."""
 
-RULES: dict[str, Rule] = {}
+_RULES: dict[str, Rule] = {}
 
 
 def branching_rule(name: str) -> Callable[[Rule], Rule]:
     """Register a function as a branching rule, replacing one of the same name."""
 
     def enter(rule: Rule) -> Rule:
-        RULES[name] = rule
+        _RULES[name] = rule
         return rule
 
     return enter
+
+
+def rule_of(context: PhaseContext) -> Rule:
+    """Return the branching rule that the context's question names."""
+    return _RULES[context.question.branching]
 
 
 @branching_rule(RELIABILITY)
