@@ -152,6 +152,11 @@ class Landscape:
         return max(self.problem.network.kinked_units, 1) * self.work
 
     @cached_property
+    def wide(self) -> bool:
+        """Whether inputs are many, and evaluating all flips takes longer than a generation."""
+        return not self.few_inputs and self.flip_work > self.params.poll_work
+
+    @cached_property
     def region_points(self) -> int:
         """The number of evaluations that finding a point of one of many regions counts as."""
         return self.params.region_points * (1 if self.few_inputs else 10)

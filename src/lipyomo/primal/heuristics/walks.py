@@ -2,7 +2,9 @@
 
 A walk first steps across the kinks of units, then moves to the best region with one unit flipped
 that exists.  Points of many regions are searched for at once; nothing is proved here.  Flips with
-the largest gains come first.
+the largest gains come first.  In wide networks, where few flips exist and regions take long, gains
+are weighted by how likely a flip exists (`facets.py`); the best flip is tried alone, the best two
+together, and so on.
 
 The largest margin t of a region, ``a_r . x + t <= b_r`` with rows of length one, is the optimum of
 a linear program.  Many of them are solved together (`lipyomo.base.numerics.interior`), each from a
@@ -17,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import islice
 
 import numpy as np
 
@@ -27,7 +29,8 @@ from lipyomo.base.numerics.params import PARAMS as NUMERICS
 from lipyomo.base.numerics.rounding import TINY, gamma
 from lipyomo.base.system.memory import CACHED
 from lipyomo.networks.network import Network
-from lipyomo.primal.heuristics.evaluate import GROWTH, point_norms
+from lipyomo.primal.heuristics.evaluate import GROWTH, pattern_norms, point_norms
+from lipyomo.primal.heuristics.facets import leverage_work, leverages
 from lipyomo.primal.heuristics.landscape import (
     GoodPoints,
     Landscape,
@@ -237,6 +240,7 @@ def walk(
     All walks take their steps together, each to its best neighbour that exists.
     """
     params, problem = land.params, land.problem
+    kinked = np.concatenate([layer.kinked for layer in problem.network.hidden])
     points, values, ended = walks.points.copy(), walks.values.copy(), walks.ended.copy()
     tested, found = walks.tested, walks.found
     while (going := np.flatnonzero(~ended)).size and not budget.over:
@@ -246,29 +250,47 @@ def walk(
         rows = land.best_functionals(known, budget)
         flipped, norms = land.flipped(patterns, rows, budget)
         gains = norms.reshape(going.size, -1) - values[going, None]
-        most = params.flips
-        if not land.few_inputs:  # few enough that about one is likely to exist
+        most = params.together if land.wide else params.flips
+        if not (land.wide or land.few_inputs):  # few enough that about one is likely to exist
             most = int(np.clip(_LIKELY * tested / (found + 1.0), _FEWEST, params.flips))
-        picks: list[list[int]] = []
+        sets: list[list[BoolArray]] = []
+        worth: list[FloatArray] = []
         for i, k in enumerate(going):
             hope, better = gains[i], np.flatnonzero(gains[i] > (GROWTH - 1.0) * values[k])
+            if land.wide:
+                hope = hope * leverages(problem.network, problem.domain, points[k])[kinked]
+                budget.spend(leverage_work(problem.network, problem.domain) / land.work)
             order = i * hope.size + better[np.argsort(-hope[better], kind="stable")]
-            picks.append(list(islice(tried.first(flipped, order), most)))
+            some = list(islice(tried.first(flipped, order), most))
+            sets.append([on[some] for on in flipped])
+            worth.append(norms[some])
+            if land.wide:
+                sets[-1] = _together([on[i] for on in patterns], sets[-1])
         ended[going] = True
-        of, chosen = np.repeat(going, list(map(len, picks))), list(chain.from_iterable(picks))
-        if not chosen:
+        of = np.repeat(going, [len(on[0]) for on in sets])
+        if not of.size:
             break
+        chosen = [np.concatenate(parts) for parts in zip(*sets, strict=True)]
         budget.spend(land.region_points * of.size)
-        there = [on[chosen] for on in flipped]
-        near, exist = deep_points(problem.network, problem.domain, there, points[of])
-        reached = np.where(exist, norms[chosen], -1.0)
+        near, exist = deep_points(problem.network, problem.domain, chosen, points[of])
+        there = np.where(exist, np.concatenate(worth), -1.0)
+        if land.wide:  # for several flips
+            there[exist] = pattern_norms(problem, [on[exist] for on in chosen], rows)
         tested, found = tested + of.size, found + int(exist.sum())
         for k in np.unique(of):
-            best = int(np.argmax(np.where(of == k, reached, -1.0)))
-            if reached[best] > values[k] * GROWTH:
-                points[k], values[k], ended[k] = near[best], reached[best], False
+            best = int(np.argmax(np.where(of == k, there, -1.0)))
+            if there[best] > values[k] * GROWTH:
+                points[k], values[k], ended[k] = near[best], there[best], False
     known = land.with_points(known, points, budget)
     return Walks(points, values, ended, tested, found), known
+
+
+def _together(before: Sequence[BoolArray], flipped: Sequence[BoolArray]) -> list[BoolArray]:
+    """Combine flips, given patterns (K, n_i) with one each: the first, the first two, ..."""
+    return [
+        np.logical_xor.accumulate(on ^ was, axis=0) ^ was
+        for was, on in zip(before, flipped, strict=True)
+    ]
 
 
 def _stride(
