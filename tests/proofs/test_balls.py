@@ -15,7 +15,7 @@ from lipyomo_check.parts import BITS
 from lipyomo_check.smooth.balls import Balls, alike, in_balls, outwards, plain
 from lipyomo_check.smooth.boxes import Boxes
 from lipyomo_check.smooth.levels import hidden_of
-from lipyomo_check.smooth.strict import boxes_in_balls, in_arb
+from lipyomo_check.smooth.strict import ChainInBalls, boxes_in_balls
 from tests.proofs.test_joint_proofs import boxes_of, gated, normalised, question_of
 from tests.proofs.test_product_proofs import SAMPLES
 from tests.proofs.test_smooth_proofs import random_network
@@ -138,7 +138,7 @@ def test_bounds_hold_whatever_is_chosen_and_however_wide_balls_are(
             own._replace(s=noisy(own.s), r=noisy(own.r), points=noisy(own.points), sums=sums)
         )
     with ctx.workprec(bits):
-        exact = in_arb(question.chain, hidden_of(statement))
+        exact = ChainInBalls(question.chain, hidden_of(statement))
         found = exact.bound(
             in_balls(functionals) * (arb(0, 1) if wide else arb(1)),
             boxes_in_balls(boxes),

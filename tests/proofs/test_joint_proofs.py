@@ -27,7 +27,7 @@ from lipyomo_check.smooth.bound import Chain
 from lipyomo_check.smooth.boxes import Boxes
 from lipyomo_check.smooth.common import Common
 from lipyomo_check.smooth.levels import hidden_of
-from lipyomo_check.smooth.strict import boxes_in_balls, in_arb
+from lipyomo_check.smooth.strict import ChainInBalls, boxes_in_balls
 from lipyomo_check.smooth.tree import Question
 from lipyomo_check.statement import Statement, read_statement
 from tests.proofs.test_product_proofs import _first as first_line
@@ -126,7 +126,7 @@ def test_bounds_hold_in_float64_and_in_arb(kind: str, seed: int) -> None:
         slopes = np.stack([(network(x + h) - network(x - h))[:, 0] for h in steps]) / 2e-6
         assert (np.abs(slopes).sum(axis=0) <= bounded.upper + 1e-7).all()
     with ctx.workprec(BITS):
-        exact = in_arb(question.chain, hidden_of(statement))
+        exact = ChainInBalls(question.chain, hidden_of(statement))
         found = exact.bound(in_balls(functionals), boxes_in_balls(boxes), known=bounded)
         assert (found.upper <= bounded.upper).all()
         assert plain(found.upper) == pytest.approx(bounded.upper, rel=1e-5)

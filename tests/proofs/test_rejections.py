@@ -502,7 +502,7 @@ def test_every_rejection_is_triggered(tmp_path: Path, monkeypatch: pytest.Monkey
         )
         patch.setattr(
             slopes,
-            "in_arb",
+            "ChainInBalls",
             lambda *_: SimpleNamespace(bound=lambda *_, **known: SimpleNamespace(layers=[wrong])),
         )
         found.add(rejected(lambda: check_proof(path, strict=True)))

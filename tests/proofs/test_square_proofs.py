@@ -25,7 +25,7 @@ from lipyomo_check.smooth.levels import Group, hidden_of
 from lipyomo_check.smooth.lines import Samples
 from lipyomo_check.smooth.powers import UNBOUNDED
 from lipyomo_check.smooth.squares import convex, least
-from lipyomo_check.smooth.strict import boxes_in_balls, defined, in_arb
+from lipyomo_check.smooth.strict import ChainInBalls, boxes_in_balls, defined
 from lipyomo_check.smooth.whole import Sum
 from tests.proofs.test_joint_proofs import (
     boxes_of,
@@ -146,7 +146,7 @@ def test_variances_in_boxes(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
         boxes = boxes_of(question, centre - reach, centre + reach, np.ones((20, 2)))
         found = question.chain.bound(np.ones((20, 1)), boxes)
         ends.append(found.layers[1].low[:, 0])
-        exact = in_arb(question.chain, hidden_of(statement))
+        exact = ChainInBalls(question.chain, hidden_of(statement))
         again = exact.bound(in_balls(np.ones((20, 1))), boxes_in_balls(boxes), known=found)
         assert plain(again.layers[1].low[:, 0]) == pytest.approx(ends[-1], abs=1e-9)
     first, second = network.layers[:2]

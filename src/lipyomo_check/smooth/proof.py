@@ -19,7 +19,7 @@ from lipyomo_check.smooth.kind import Bools
 from lipyomo_check.smooth.levels import hidden_of
 from lipyomo_check.smooth.shells import Between
 from lipyomo_check.smooth.steps import SHARES, Bytes, Payload, Step, read_step
-from lipyomo_check.smooth.strict import boxes_in_balls, in_arb
+from lipyomo_check.smooth.strict import ChainInBalls, boxes_in_balls
 from lipyomo_check.smooth.tree import Question, Taken
 from lipyomo_check.statement import Statement
 
@@ -59,11 +59,11 @@ class _Strict:
     """Checks in Arb what float64 has found."""
 
     def __init__(self, statement: Statement, question: Question) -> None:
-        self._chain, self._question = in_arb(question.chain, hidden_of(statement)), question
+        self._chain, self._question = ChainInBalls(question.chain, hidden_of(statement)), question
         self._between: Between | None = None
         if question.between is not None:
             shell, chain = question.between.shell, question.between.chain
-            self._between = Between(shell, in_arb(chain, shell.layers[:-1]))
+            self._between = Between(shell, ChainInBalls(chain, shell.layers[:-1]))
 
     def check(self, taken: Taken, step: Step) -> None:
         """Check cases that end and cuts of the others.

@@ -30,7 +30,7 @@ from lipyomo_check.reading import listed
 from lipyomo_check.smooth.balls import in_balls
 from lipyomo_check.smooth.definitions import units_of
 from lipyomo_check.smooth.levels import hidden_of
-from lipyomo_check.smooth.strict import boxes_in_balls, in_arb
+from lipyomo_check.smooth.strict import ChainInBalls, boxes_in_balls
 from lipyomo_check.smooth.tree import Question
 from lipyomo_check.statement import Statement
 from lipyomo_check.tree import Case, Tree
@@ -99,7 +99,7 @@ def _on_box(statement: Statement, strict: bool) -> list[Ranges]:
     ]
     if strict:
         with ctx.workprec(BITS):
-            exact = in_arb(chain, hidden_of(statement))
+            exact = ChainInBalls(chain, hidden_of(statement))
             again = exact.bound(in_balls(functional), boxes_in_balls(box), known=found)
             for layer, own in zip(again.layers, ranges, strict=True):
                 low, high = np.array(own).T

@@ -8,7 +8,6 @@ choice is free, such as the slope of a line, it is a float.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -24,18 +23,27 @@ from lipyomo_check.smooth.levels import Group, Level, units_alone
 from lipyomo_check.smooth.objective import Objective
 
 
-def in_arb(chain: Chain, hidden: Sequence[Layer]) -> Chain:
-    """Return a network whose boxes are bounded in Arb, from its hidden layers."""
-    found = copy(chain)
-    pairs = zip(map(level_in_balls, chain.levels), map(units_alone, hidden), strict=True)
-    found.levels = tuple(
-        replace(level, groups=tuple(defined(group, units) for group in level.groups))
-        for level, units in pairs
-    )
-    found.head, found.gamma = in_balls(chain.head), NOTHING
-    found.offset = None if chain.offset is None else in_balls(chain.offset)
-    found.objective = Objective(found.levels, found.head, found.offset, found.gamma)
-    return found
+class ChainInBalls(Chain):
+    """A network whose boxes are bounded in Arb.
+
+    Parameters
+    ----------
+    chain : Chain
+        The same in float64.
+    hidden : sequence of Layer
+        Its hidden layers.
+    """
+
+    def __init__(self, chain: Chain, hidden: Sequence[Layer]) -> None:
+        vars(self).update(vars(chain))
+        pairs = zip(map(level_in_balls, chain.levels), map(units_alone, hidden), strict=True)
+        self.levels = tuple(
+            replace(level, groups=tuple(defined(group, units) for group in level.groups))
+            for level, units in pairs
+        )
+        self.head, self.gamma = in_balls(chain.head), NOTHING
+        self.offset = None if chain.offset is None else in_balls(chain.offset)
+        self.objective = Objective(self.levels, self.head, self.offset, self.gamma)
 
 
 def boxes_in_balls(boxes: Boxes) -> Boxes:

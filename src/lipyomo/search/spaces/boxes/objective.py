@@ -40,6 +40,10 @@ class Objective(ABC):
         self.question, self.context = question, context
         self.known: Any = None
 
+    def update(self, known: Any) -> None:
+        """Set `known` to that of a task."""
+        self.known = known
+
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.question,)
 

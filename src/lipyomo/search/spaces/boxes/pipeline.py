@@ -89,7 +89,8 @@ class BoxPipeline(ProvedPipeline[Boxes]):
     def process(self, task: Task[Boxes], clock: Clock, pulse: Pulse) -> Outcome[Boxes]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         context, objective, best = self._context, self._objective, task.best
-        floor, objective.known = task.known
+        floor, known = task.known
+        objective.update(known)
         met = objective.cutoff(best.value)
         cutoff, proved = max(met, floor), task.best
         boxes = joined(task.nodes)
