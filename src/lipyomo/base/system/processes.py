@@ -47,13 +47,29 @@ its parent is gone."""
 
 _LENGTH = struct.Struct("<Q")
 
-_OPTIONS = vars(subprocess)["_args_from_interpreter_flags"]()
-"""This interpreter's options, as `multiprocessing` passes them on."""
-
 _START = (
     "import gc, sys; gc.disable(); sys.path[:] = sys.argv[2:]; "
     "from lipyomo.base.system.processes import serve; serve(int(sys.argv[1]))"
 )
+
+
+def _flags() -> list[str]:
+    """Return this interpreter's options, and -P: the current folder is not imported from."""
+    given = sys.flags
+    letters = {
+        "-I": given.isolated,
+        "-E": given.ignore_environment,
+        "-s": given.no_user_site,
+        "-S": given.no_site,
+        "-B": given.dont_write_bytecode,
+        "-b": given.bytes_warning,
+        "-O": given.optimize,
+    }
+    words = [letter for letter, times in letters.items() for _ in range(times)]
+    words += [f"-W{warning}" for warning in sys.warnoptions]
+    for name, value in sys._xoptions.items():
+        words += ["-X", name if value is True else f"{name}={value}"]
+    return [*words, "-P"]
 
 
 def _named_folders() -> list[str]:
@@ -99,8 +115,7 @@ class Interpreter:
             names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
             environment |= dict.fromkeys(names, str(threads))
         self._process = subprocess.Popen(
-            # -P: the current folder is not imported from
-            [sys.executable, *_OPTIONS, "-P", "-c", _START, str(os.getpid()), *import_path()],
+            [sys.executable, *_flags(), "-c", _START, str(os.getpid()), *import_path()],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
