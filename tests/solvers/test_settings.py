@@ -97,6 +97,13 @@ def test_switches_are_integers_for_highs_unless_a_file_says_otherwise(tmp_path: 
     assert get_solver("highs", path).config.integrality_tolerance == 1e-5
 
 
+def test_a_given_time_limit_wins_over_that_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "solvers.toml"
+    path.write_text("[defaults]\ntime_limit = 7\n", "utf-8")
+    assert get_solver("highs", path).config.time_limit == 7
+    assert get_solver("highs", path, time_limit=3.0).config.time_limit == 3.0
+
+
 @pytest.mark.parametrize(
     ("text", "key"),
     [

@@ -89,7 +89,7 @@ def program_of(kind: type, entry: SolverEntry, source: str) -> dict[str, str]:
     return {"executable": entry.executable}
 
 
-def get_solver(name: str, settings: SettingsLike = None) -> Any:
+def get_solver(name: str, settings: SettingsLike = None, time_limit: float | None = None) -> Any:
     """Return a solver by name, available and configured according to ``solvers.toml``.
 
     Parameters
@@ -97,6 +97,8 @@ def get_solver(name: str, settings: SettingsLike = None) -> Any:
     name : str
         A name in ``solvers.toml``; ``auto`` stands for the first available one.
     settings : SolverSettings or path, optional
+    time_limit : float, optional
+        Seconds of each of its solves; by default that of the settings.
 
     Returns
     -------
@@ -128,6 +130,8 @@ def get_solver(name: str, settings: SettingsLike = None) -> Any:
         how = f"; install it with: {entry.install}" if entry.install else ""
         raise SolverError(f"{entry.name} {why or 'is not installed'}{how}")
     configure(solver, entry, settings)
+    if time_limit is not None and "time_limit" in solver.config:
+        solver.config["time_limit"] = time_limit
     return solver
 
 
