@@ -25,7 +25,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from flint import fmpq, fmpq_mat, fmpz, fmpz_mat
 
-from lipyomo.base.arrays import FloatArray, Matrix, dense
+from lipyomo.base.arrays import LITTLE, BoolArray, FloatArray, Matrix, dense
 from lipyomo.base.numerics.params import PARAMS
 from lipyomo.base.numerics.rounding import EQUAL, UNIT, gamma
 
@@ -70,7 +70,49 @@ def product_is_exact(first: Matrix, second: Matrix) -> bool:
     The test is sufficient, and necessary except for sums that happen not to be rounded.  Rows of
     `first` and columns of `second` with a single entry are tested entry by entry.
     """
-    a, b = _without_zeros(first), _without_zeros(second)
+    (n, k), m = first.shape, second.shape[1]
+    if max(n * k, k * m, n * m) <= LITTLE:
+        return _little_product_is_exact(dense(first), dense(second))
+    return _sparse_product_is_exact(_without_zeros(first), _without_zeros(second))
+
+
+def _little_product_is_exact(a: FloatArray, b: FloatArray) -> bool:
+    """`product_is_exact` of small dense arrays; converting to sparse would take 10 times longer."""
+    filled, turned = a != 0, b.T != 0
+    if not _single_entries_are_exact(a, filled, b):
+        return False
+    several = np.count_nonzero(filled, axis=1) > 1
+    a, filled = a[several], filled[several]
+    if not _single_entries_are_exact(b.T, turned, a.T):
+        return False
+    several = np.count_nonzero(turned, axis=1) > 1
+    b, turned = b[:, several], turned[several]
+    rows = unit_exponents(a).min(axis=1, initial=_HUGE)
+    columns = unit_exponents(b).min(axis=0, initial=_HUGE)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        sizes = np.abs(a) @ np.abs(b)
+    met = filled.astype(np.float64) @ turned.T > 0
+    return _sums_fit(sizes[met], np.add.outer(rows, columns)[met])
+
+
+def _single_entries_are_exact(a: FloatArray, filled: BoolArray, b: FloatArray) -> bool:
+    """Return whether rows of ``a @ b`` with one nonzero in `a` are exact, for dense arrays."""
+    rows = np.flatnonzero(np.count_nonzero(filled, axis=1) == 1)
+    if not rows.size:
+        return True
+    places = filled[rows].argmax(axis=1)
+    return bool(entries_are_exact(a[rows, places, None], b[places]).all())
+
+
+def _sums_fit(sizes: FloatArray, units: _Ints) -> bool:
+    """Return whether sums of terms that are multiples of ``2**units`` are float64 numbers."""
+    if (units < _LOWEST).any() or not np.isfinite(sizes).all():
+        return False
+    return bool((sizes <= np.ldexp(1.0 - 2.0**-40, units + 53)).all())
+
+
+def _sparse_product_is_exact(a: sp.csr_array, b: sp.csr_array) -> bool:
+    """`product_is_exact` of sparse arrays without explicit zeros."""
     if not a.nnz or not b.nnz:
         return True
     if not _single_rows_are_exact(a, b):
@@ -93,10 +135,7 @@ def product_is_exact(first: Matrix, second: Matrix) -> bool:
         if (row_units[met.row] + column_units[met.col] < _LOWEST).any():
             return False
     terms = sp.coo_array(abs(a) @ abs(b))
-    units = row_units[terms.row] + column_units[terms.col]
-    if (units < _LOWEST).any() or not np.isfinite(terms.data).all():
-        return False
-    return bool((terms.data <= np.ldexp(1.0 - 2.0**-40, units + 53)).all())
+    return _sums_fit(terms.data, row_units[terms.row] + column_units[terms.col])
 
 
 def _single_rows_are_exact(a: sp.csr_array, b: sp.csr_array) -> bool:
