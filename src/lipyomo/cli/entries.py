@@ -25,7 +25,7 @@ from lipyomo.cli.options import add_domain, add_limits, add_options
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.problems import read_domain
 from lipyomo.cli.proving import Stop, write_beside
-from lipyomo.cli.settings import check_kept
+from lipyomo.cli.settings import check_kept, given
 from lipyomo.cli.source import LEAST, NamedNetwork, network_given_by
 from lipyomo.cli.streams import answer_only, warn
 from lipyomo.cli.words import UsageError
@@ -34,7 +34,7 @@ from lipyomo.problems.domains import Domain
 from lipyomo.problems.norms import read_functional
 from lipyomo.problems.ranges import Range
 from lipyomo.problems.result import ProgressCallback, Status
-from lipyomo.problems.settings import Settings
+from lipyomo.problems.settings import Settings, SettingsKeywords
 from lipyomo.search.engine.checkpoint import SearchStates, checkpoint_of
 
 Answer = TypeVar("Answer")
@@ -74,7 +74,7 @@ def read_question(
     arguments : Namespace
     began : float
         Value of ``time.monotonic()`` when the command began.
-    given : NamedNetwork
+    named : NamedNetwork
     domain : Domain
 
     Raises
@@ -90,10 +90,10 @@ def read_question(
         limit_memory(memory)
     with Leaving():
         left = Clock(arguments.time_limit, began=began).left
-        given = network_given_by(arguments, max(left, LEAST), memory, rounds)
-        domain = read_domain(arguments, given.input_dim)
-        given.check(domain)
-    return arguments, began, given, domain
+        named = network_given_by(arguments, max(left, LEAST), memory, rounds)
+        domain = read_domain(arguments, named.input_dim)
+        named.check(domain)
+    return arguments, began, named, domain
 
 
 def search_settings(
@@ -114,9 +114,9 @@ def search_settings(
     started : float, optional
         Start of the time limit; by default the start of the search.
     """
-    own = {name: vars(arguments)[name] for name in ("workers", "dask", "seed")}
+    own = given(arguments, SettingsKeywords) | {"time_limit": time_limit}
     callbacks = {"should_stop": should_stop, "progress": progress, "started": started}
-    return chosen_settings(None, {"time_limit": time_limit, **own, **callbacks, **_kept(arguments)})
+    return chosen_settings(None, own | callbacks)
 
 
 def answers_in_turn(
@@ -168,16 +168,9 @@ def kept_states(
         If the file cannot be used.
     """
     asked = {"network": network, "domain": domain, "row": rows, "question": " ".join(further)}
-    with checkpoint_of(Settings(**_kept(arguments)), partial(digests, **asked)) as file:
+    settings = search_settings(arguments, arguments.time_limit)
+    with checkpoint_of(settings, partial(digests, **asked)) as file:
         yield file
-
-
-def _kept(arguments: Namespace) -> dict[str, Any]:
-    return {
-        name: vars(arguments)[name]
-        for name in ("checkpoint", "resume", "overwrite")
-        if name in arguments
-    }
 
 
 def finish(
